@@ -1,11 +1,11 @@
-"""How many clusters `embedding.clusters()` finds, beside the number of classes or of planted groups.
+"""Compare the number of clusters that `embedding.clusters()` finds with the number of classes or planted groups.
 
     python benchmarks/clusters.py [--graphs citeseer …] [--groups 2 4 10 30] [--seeds 3] [--large 100000]
 
 Neural-Brane learns from each graph with its defaults; run k has seed k, in training and in clustering. `nmi` compares
-the clusters with the labels. The planted graphs are those of explain.py, 100 nodes a group. `large` is a table of that
-many random vectors around 20 centres in 150 dimensions: the seconds that clustering takes, and the memory that it adds
-to the most that the process has held before. Writes results/clusters.json.
+the clusters with the labels. The planted graphs are those of explain.py, with 100 nodes per group. For `large`, as many
+random vectors around 20 centres in 150 dimensions are clustered; it gives the seconds and the memory added to the
+earlier peak of the process. Writes results/clusters.json.
 """
 
 import argparse
@@ -30,14 +30,14 @@ SIZE, CENTRES, DIM = 100, 20, 150
 
 
 def count(graph: AttributedGraph, seed: int) -> tuple[int, float]:
-    """The number of clusters found, and how much they agree with the labels."""
+    """Return the number of clusters found, and their NMI with the labels."""
     found = NeuralBrane(seed=seed).fit_transform(graph).clusters(seed=seed)
     known = graph.labels != ""
     return found.k, round(float(normalized_mutual_info_score(graph.labels[known], found.assignments[known])), 3)
 
 
 def record(name: str, graphs: list[AttributedGraph]) -> dict[str, Any]:
-    """The runs on a graph, or on graphs of a kind, run k with seed k."""
+    """Return the results on graphs of one kind; run k uses graph k and seed k."""
     runs = [count(graph, seed) for seed, graph in enumerate(graphs)]
     classes = len(set(graphs[0].labels.tolist()) - {""})
     row = {"graph": name, "classes": classes, "found": [k for k, _ in runs], "nmi": [nmi for _, nmi in runs]}
@@ -46,7 +46,7 @@ def record(name: str, graphs: list[AttributedGraph]) -> dict[str, Any]:
 
 
 def measure(nodes: int) -> dict[str, float]:
-    """The seconds and the memory in MB that clustering of many vectors takes."""
+    """Return the seconds and the memory in MB that clustering many vectors takes."""
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(CENTRES, DIM)).astype(np.float32)[rng.integers(CENTRES, size=nodes)]
     vectors += rng.normal(scale=0.5, size=vectors.shape).astype(np.float32)
@@ -59,15 +59,15 @@ def measure(nodes: int) -> dict[str, float]:
 
 
 def main() -> None:
-    """Run, print, write the file."""
+    """Run all measurements, print the results and write the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--graphs", nargs="*", default=list(GRAPHS))
     parser.add_argument("--groups", nargs="*", type=int, default=[2, 4, 10, 30])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--large", type=int, default=100_000)
     options = parser.parse_args()
-    warnings.simplefilter("ignore")  # nodes without links
-    large = measure(options.large)  # first, as memory is that beyond what was held before
+    warnings.simplefilter("ignore")  # warnings about nodes without links
+    large = measure(options.large)  # must be first, because earlier runs would raise the peak memory
     print(large, flush=True)
     seeds = range(options.seeds)
     rows = [record(name, [load(name) for _ in seeds]) for name in options.graphs]

@@ -1,17 +1,17 @@
-"""A training step on the CPU against its floor and against idiomatic PyTorch, all in one run on all cores.
+"""Measure a training step on the CPU against its lower bound and against idiomatic PyTorch, on all cores.
 
     python benchmarks/cpu_step.py [--json] [--datasets citeseer caltech36 arnetminer] [--batches 100 4000] [--rounds 8]
 
-One step is a batch of triplets at dim 150, hidden 150 (--dim). Per dataset and batch it prints, in microseconds,
+One step is a batch of triplets at dim 150, hidden 150 (--dim). Prints for each dataset and batch, in microseconds,
 
     step_us     one step of the default recipe
-    floor_us    products_us (the step's three matrix products by NumPy) + reads_us (a read of the same rows that
-                keeps only their maximum), of every distinct node in large batches, of every slot in small ones
-    torch_us    EmbeddingBag(mode="max"), autograd and SGD, with the bags made ready beforehand; needs torch
+    floor_us    the lower bound: products_us (the step's three matrix products by NumPy) + reads_us (reading the same
+                rows and keeping only their maximum), for every distinct node of large batches and every slot of small
+    torch_us    EmbeddingBag(mode="max"), autograd and SGD, with the bags prepared in advance; needs torch
     sample_us   drawing the step's triplets
 
-and their ratios over_floor, faster_than_torch and sampling_share. PyTorch pools every slot. Contenders take turns, and
-each is judged by its best of many equally long windows, so that other work on the machine affects all alike.
+and their ratios over_floor, faster_than_torch and sampling_share. PyTorch pools every slot. The programs take turns,
+and the best of many equally long time windows counts, so that other work on the machine affects all of them alike.
 """
 
 import argparse
@@ -31,13 +31,13 @@ from neural_brane.kernels.cpu import LARGE_BATCH
 from neural_brane.kernels.model import Bags
 from neural_brane.sampling.triplets import TripletSampler
 
-TRIPLETS = 5000  # in a run, but one batch at least
-BATCHES = {"arnetminer": [100, 4000, 16_000]}  # what is measured where --batches is not given
-USUAL_BATCHES = [100, 4000]
+TRIPLETS = 5000  # triplets in a run, unless one batch is larger
+BATCHES = {"arnetminer": [100, 4000, 16_000]}  # defaults of --batches for some datasets
+USUAL_BATCHES = [100, 4000]  # default of --batches for the others
 READ_TASKS = 4
-WINDOW = 0.03  # seconds: how long a contender is timed at once, the same for all
-WINDOWS = 15  # in a row: all but the first few find warm caches and running threads
-PAUSE = 0.02  # seconds: the threads of one contender stop spinning before the next begins
+WINDOW = 0.03  # seconds of a time window
+WINDOWS = 15  # windows in a row; after the first few, caches are warm and threads run
+PAUSE = 0.02  # seconds between two programs, so that the threads of the first stop spinning
 
 
 @numba.njit
@@ -56,7 +56,7 @@ def read_rows(bags, table, node, largest):
 
 @numba.njit(parallel=True)
 def read_batch(attribute_bags, attribute_table, neighbour_bags, neighbour_table, nodes, largest):
-    """Read both tables' rows of nodes (k,), in as many tasks as largest has rows."""
+    """Read both tables' rows of nodes (k,), with one task per row of `largest`."""
     for task in prange(len(largest)):
         own = largest[task]
         for k in range(task * len(nodes) // len(largest), (task + 1) * len(nodes) // len(largest)):
@@ -65,13 +65,13 @@ def read_batch(attribute_bags, attribute_table, neighbour_bags, neighbour_table,
 
 
 def vectors_of(triplets: np.ndarray) -> list[np.ndarray]:
-    """The nodes whose vectors each step must compute: the distinct ones of a large batch, all slots of a small one."""
+    """Return the nodes whose vectors each step computes: distinct nodes of a large batch, all slots of a small one."""
     is_large = triplets.shape[1] >= LARGE_BATCH
     return [np.unique(batch) if is_large else batch.ravel() for batch in triplets]
 
 
 def products(method: NeuralBrane, vectors: list[np.ndarray]) -> Callable[[], None]:
-    """The three matrix products of every step, whole, by NumPy."""
+    """Return a function that computes the three matrix products of every step with NumPy."""
     weight = method.model_.weight
     rng = np.random.default_rng(0)
     most = max(map(len, vectors))
@@ -90,7 +90,7 @@ def products(method: NeuralBrane, vectors: list[np.ndarray]) -> Callable[[], Non
 
 
 def reads(method: NeuralBrane, bags: list[Bags], vectors: list[np.ndarray]) -> Callable[[], None]:
-    """The rows of every step's nodes, read from both tables."""
+    """Return a function that reads the rows of every step's nodes from both tables."""
     tables = method.model_[:2]
     largest = np.empty((READ_TASKS, max(table.shape[1] for table in tables)), np.float32)
 
@@ -102,7 +102,7 @@ def reads(method: NeuralBrane, bags: list[Bags], vectors: list[np.ndarray]) -> C
 
 
 def torch_step(method: NeuralBrane, bags: list[Bags], triplets: np.ndarray) -> Callable[[], None] | None:
-    """The same training as a PyTorch user would write it."""
+    """Return a function that trains as a PyTorch user would write it, or None without torch."""
     try:
         import torch
     except ImportError:
@@ -133,7 +133,7 @@ def torch_step(method: NeuralBrane, bags: list[Bags], triplets: np.ndarray) -> C
 
 
 def _flat_bags(bags: Bags, nodes: np.ndarray):
-    """The rows of some nodes in one tensor, and where each node's rows begin."""
+    """Return the rows of nodes in one tensor, and the start of each node's rows."""
     import torch
 
     rows = [bags.indices[bags.indptr[node] : bags.indptr[node + 1]] for node in nodes]
@@ -142,7 +142,7 @@ def _flat_bags(bags: Bags, nodes: np.ndarray):
 
 
 def measure(graph: AttributedGraph, batch: int, dim: int, rounds: int) -> dict[str, object]:
-    """Best time per step of every contender, and the ratios."""
+    """Return the best time per step of every program, and the ratios."""
     steps = max(1, TRIPLETS // batch)
     method = NeuralBrane(dim=dim, seed=0, epochs=1, batches_per_epoch=steps, batch_size=batch, **ALONE).fit(graph)
     bags = [Bags(matrix.indptr.astype(np.int64), matrix.indices) for matrix in (graph.attributes, graph.adjacency)]
@@ -168,7 +168,7 @@ def measure(graph: AttributedGraph, batch: int, dim: int, rounds: int) -> dict[s
 
 
 def _take_turns(contenders: dict[str, Callable[[], object] | None], rounds: int, steps: int) -> dict[str, float]:
-    """The fewest microseconds per step of each contender."""
+    """Return the best microseconds per step of each program."""
     runs = {name: run for name, run in contenders.items() if run}
     repeats = {name: _repeats(run) for name, run in runs.items()}
     best = dict.fromkeys(runs, np.inf)
@@ -188,18 +188,18 @@ def _seconds(run: Callable[[], object], repeats: int) -> float:
 
 
 def _repeats(run: Callable[[], object]) -> int:
-    """How many calls fill a window, so that all contenders are timed over equally long windows."""
+    """Return the number of calls that fill a window."""
     run()
     return max(1, round(WINDOW / _seconds(run, 1)))
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the times."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--datasets", nargs="+", default=["citeseer", "caltech36", "arnetminer"])
-    parser.add_argument("--rounds", type=int, default=8, help="how often the contenders take turns")
-    parser.add_argument("--batches", nargs="+", type=int, help="triplets in a batch")
+    parser.add_argument("--rounds", type=int, default=8, help="how many times the programs take turns")
+    parser.add_argument("--batches", nargs="+", type=int, help="triplets per batch")
     parser.add_argument("--dim", type=int, default=150)
     options = parser.parse_args()
     results = [

@@ -1,17 +1,17 @@
-"""The default beside every other method on ten graphs, in three measures; and how its values were chosen.
+"""Compare the default with every other method on ten graphs by three measures; or choose the default's values.
 
     python benchmarks/defaults.py [--graphs citeseer …] [--methods tadw …] [--runs 10] [--jobs 2] [--device cuda]
         [--show]
     python benchmarks/defaults.py --choose [--graphs …] [--jobs 2]
 
-Measures: Macro-F1 of logistic regression at 50 % (liblinear, C = 1, vectors as they are, 10 splits), NMI of k-means
-(10 starts), and AUC of a tenth of the edges, held out before a training of their own: the better of the vectors' cosine
-and the method's own score where it has one. Every method has its defaults and 150 dimensions. Run k has seed k and the
-same splits in every method; torch methods have at most 3 runs, and debian-packages 1. A mean is over the runs that
-ended, and the last table says how many did: one that takes longer than --time-limit does not.
+Measures: Macro-F1 of logistic regression at 50 % (liblinear, C = 1, unscaled vectors, 10 splits); NMI of k-means
+(10 starts); and AUC of a tenth of the edges, removed before a separate training, by the better of the vectors' cosine
+and the method's own score, if it has one. Every method has its defaults and 150 dimensions. Run k has seed k and the
+same splits for every method; torch methods have at most 3 runs, and debian-packages 1. Means are over finished runs;
+a run that takes longer than --time-limit is not finished. The last table counts the finished runs.
 
-With --choose, settings of the default are compared instead, with seeds from 1000 on, which nothing is reported of.
-Finished trainings are kept in results/trainings/. Scores are written to results/defaults.json.
+With --choose, settings of the default are compared instead, with seeds from 1000 on, which no report uses. Finished
+trainings are kept in results/trainings/. Scores are written to results/defaults.json.
 """
 
 import argparse
@@ -36,8 +36,8 @@ GRAPHS = (
 MEASURES = {"macro_f1": "Macro-F1 at 50 %", "nmi": "NMI", "link": "AUC of links"}
 DEFAULT, BASELINE = "neural-brane", "attributes"
 NEAR, BELOW = 0.01, 0.02
-UNREPORTED = 1000  # the first seed of --choose
-# What --choose compares: the default, and each of its choices changed alone.
+UNREPORTED = 1000  # first seed of --choose
+# With --choose, the default is compared with settings that change one of its choices.
 SETTINGS: dict[str, dict] = {
     "default": {},
     "spectral_dim 100": {"spectral_dim": 100},
@@ -54,20 +54,20 @@ SETTINGS: dict[str, dict] = {
     "spectral part alone": {"spectral_dim": 150},
     "learned part alone": {"spectral_dim": 0},
 }
-Cell = dict[str, list[float]]  # a method's values of each measure on one graph, one per run
+Cell = dict[str, list[float]]  # measure: values of a method on one graph, one per run
 
 
 def trainings(
     graph: str, method: str, parameters: dict, seeds: range, classes: dict = TASKS["classify"].scoring
 ) -> list[Training]:
-    """Two for each seed: for classes and clusters, and for links."""
+    """Return two trainings per seed: one for classes and clusters, one for links."""
     whole = classes | TASKS["cluster"].scoring
     own = {"dim": 150} | {name: value for name, value in parameters.items() if name in METHODS[method].parameters()}
     return [Training(method, own, graph, seed, scoring) for seed in seeds for scoring in (whole, TASKS["link"].scoring)]
 
 
 def plan(options: argparse.Namespace) -> dict[tuple[str, str], list[Training]]:
-    """The trainings by graph and by the name of their row."""
+    """Return the trainings by graph and name of the row."""
     found = {}
     for graph in options.graphs:
         for name in SETTINGS if options.choose else options.methods:
@@ -80,13 +80,13 @@ def plan(options: argparse.Namespace) -> dict[tuple[str, str], list[Training]]:
 
 
 def cell_of(store: Store, wanted: list[Training]) -> Cell | None:
-    """The values of a row on one graph, of the trainings that are there; None where a measure has none."""
+    """Return the values of finished trainings on one graph, or None if a measure has none."""
     found = values_of([record for training in wanted if (record := store.get(training)) is not None])
     return found if len(found) == len(MEASURES) else None
 
 
 def values_of(records: list[Record]) -> Cell:
-    """The values of each measure that finished trainings tell."""
+    """Return the values of each measure in the records of trainings."""
     whole, links = ([record for record in records if measure in record] for measure in ("nmi", "auc"))
     found = {}
     if whole:
@@ -98,14 +98,14 @@ def values_of(records: list[Record]) -> Cell:
 
 
 def _better(pairs: list[tuple[float, float | None]]) -> list[float]:
-    """The scores that are better in the mean: one method's, not each run's."""
+    """Return the scores, by cosine or by the method, with the better mean over all runs."""
     cosine, own = zip(*pairs, strict=True)
     return list(own if None not in own and fmean(own) > fmean(cosine) else cosine)
 
 
 def verdicts(cells: dict[str, dict[str, Cell]], graphs: list[str]) -> list[str]:
-    """What the figures say of the default: where it is near the best, its mean, and where it is below attributes."""
-    told = []
+    """Return sentences on the default: where it is near the best, its mean, and where it is below attributes."""
+    sentences = []
     others = [name for name in cells if name != DEFAULT]
     for measure, heading in MEASURES.items():
         means = {name: {graph: fmean(one[measure]) for graph, one in row.items()} for name, row in cells.items()}
@@ -115,20 +115,22 @@ def verdicts(cells: dict[str, dict[str, Cell]], graphs: list[str]) -> list[str]:
             gap = means[best][graph] - means[DEFAULT][graph]
             (near if gap <= NEAR else short).append((graph, best, gap))
         missed = "; ".join(f"{graph}: {best} is {gap:.3f} ahead" for graph, best, gap in short)
-        told.append(f"{heading}: within {NEAR} of the best or ahead on {len(near)} of {len(graphs)}. {missed}".strip())
+        first = f"{heading}: the best or within {NEAR} of it on {len(near)} of {len(graphs)} graphs. {missed}"
+        sentences.append(first.strip())
         whole = {name: fmean(row.values()) for name, row in means.items() if len(row) == len(graphs)}
         rival = max((name for name in others if name in whole), key=whole.__getitem__, default=None)
         if rival:
-            told.append(f"{heading}: mean {whole[DEFAULT]:.4f}, the best other, {rival}, {whole[rival]:.4f}")
+            other = f"the best other method, {rival}, has {whole[rival]:.4f}"
+            sentences.append(f"{heading}: mean {whole[DEFAULT]:.4f}; {other}")
         if BASELINE in means:
             below = {graph: means[BASELINE][graph] - means[DEFAULT][graph] for graph in means[BASELINE]}
             worst = max(below, key=below.__getitem__)
-            told.append(f"{heading}: against attributes alone at worst {-below[worst]:+.3f}, on {worst}")
-    return told
+            sentences.append(f"{heading}: the smallest lead over '{BASELINE}' is {-below[worst]:+.3f}, on {worst}")
+    return sentences
 
 
 def show(cells: dict[str, dict[str, Cell]], graphs: list[str]) -> None:
-    """A table for each measure."""
+    """Print one table per measure, and one of the finished runs."""
     console = Console(width=200)
     for measure, heading in MEASURES.items():
         table = Table(heading, *graphs, "mean", box=None)
@@ -144,21 +146,23 @@ def show(cells: dict[str, dict[str, Cell]], graphs: list[str]) -> None:
 
 
 def main() -> None:
-    """Train what is missing, print tables and verdicts, write the file."""
+    """Compute missing trainings, print tables and sentences, and write the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--graphs", nargs="+", default=list(GRAPHS), choices=GRAPHS)
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of the methods that have one")
+    parser.add_argument(
+        "--device", choices=("cpu", "cuda"), default="cpu", help="device of the methods that can train on a GPU"
+    )
     parser.add_argument("--time-limit", type=float, default=3600.0, help="seconds for one training")
-    parser.add_argument("--choose", action="store_true", help="compare settings of the default, on seeds of their own")
-    parser.add_argument("--show", action="store_true", help="train nothing")
+    parser.add_argument("--choose", action="store_true", help="compare settings of the default, with other seeds")
+    parser.add_argument("--show", action="store_true", help="train nothing; print the finished trainings")
     parser.add_argument("--trainings", type=Path, default=FOLDER / "trainings")
     options = parser.parse_args()
     store = Store(options.trainings)
     rows = plan(options)
-    missing = [] if options.show else store.missing([training for some in rows.values() for training in some])
+    missing = [] if options.show else store.missing([training for row in rows.values() for training in row])
     with counting("defaults", steady=False) as progress:
         meter = Meter(progress, len(missing), "trainings")
         for ended in compute_missing(missing, store, jobs=options.jobs, timeout=options.time_limit):
@@ -172,11 +176,11 @@ def main() -> None:
     show(cells, options.graphs)
     if options.choose:
         return
-    told = verdicts(cells, [graph for graph in options.graphs if graph in cells.get(DEFAULT, {})])
-    print("\n".join(told))
-    trained_on = {json.dumps(one["machine"]) for some in rows.values() for each in some if (one := store.get(each))}
+    sentences = verdicts(cells, [graph for graph in options.graphs if graph in cells.get(DEFAULT, {})])
+    print("\n".join(sentences))
+    trained_on = {json.dumps(one["machine"]) for row in rows.values() for each in row if (one := store.get(each))}
     machines = [json.loads(one) for one in sorted(trained_on)]
-    record = {"machines": machines, "runs": options.runs, "verdicts": told, "cells": cells}
+    record = {"machines": machines, "runs": options.runs, "verdicts": sentences, "cells": cells}
     with atomic(FOLDER / "defaults.json") as draft:
         draft.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 

@@ -1,8 +1,8 @@
-"""The distributed path with one rank on an NVIDIA GPU (NCCL) against the plain path, and where its time goes.
+"""Compare distributed training with one rank on an NVIDIA GPU (NCCL) with plain training, by phase.
 
     python benchmarks/distributed.py [--nodes 1000000] [--batch 65536] [--steps 60] [--output FILE]
 
-It needs torch, triton, torchrec and fbgemm-gpu. Both train the default's learned part from the same triplets.
+Needs torch, triton, torchrec and fbgemm-gpu. Both train the default's learned part from the same triplets.
 """
 
 import argparse
@@ -35,7 +35,7 @@ SEED = 0
 
 
 def clock(task: Callable[[], object]) -> float:
-    """Seconds until all that a task has launched on the GPU has ended."""
+    """Return the seconds until all kernels that a task launches on the GPU have ended."""
     torch.cuda.synchronize()
     start = time.perf_counter()
     task()
@@ -44,7 +44,7 @@ def clock(task: Callable[[], object]) -> float:
 
 
 class Phases:
-    """Milliseconds of the GPU and of the host by phase: events are recorded, and looked at when all is done."""
+    """Measure the milliseconds of the GPU and of the host by phase; events are evaluated after the run."""
 
     def __init__(self) -> None:
         self.events: dict[str, list[tuple[torch.cuda.Event, torch.cuda.Event]]] = defaultdict(list)
@@ -52,7 +52,7 @@ class Phases:
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
-        """Count what the block launches as a phase's."""
+        """Count the launches of the block as those of a phase."""
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         start = time.perf_counter()
         begin.record()
@@ -62,7 +62,7 @@ class Phases:
         self.events[name].append((begin, end))
 
     def means(self) -> dict[str, dict[str, float]]:
-        """Milliseconds a step, between a phase's first launch and its last on the GPU, and of the host."""
+        """Return the milliseconds per step of each phase, on the GPU and on the host."""
         torch.cuda.synchronize()
         return {
             name: {
@@ -74,7 +74,7 @@ class Phases:
 
 
 def plain(graph: AttributedGraph, settings: dict, steps: int) -> dict:
-    """Seconds of the plain path: its triplets are drawn on the GPU, its launches captured."""
+    """Measure plain training, with triplets drawn on the GPU and captured launches."""
     batch = settings["batch_size"]
     bags = gpu.place(bags_of(graph.attributes)), gpu.place(bags_of(graph.adjacency))
     sampler = TripletSampler(graph.adjacency, placed=bags[1], device=gpu.DEVICE, seed=SEED, **options(settings))
@@ -85,13 +85,13 @@ def plain(graph: AttributedGraph, settings: dict, steps: int) -> dict:
         return trainer(sampler.draw(first * batch, count * batch).view(count, batch, 3))
 
     losses = train(0, steps)
-    train(steps, steps)  # its launches are captured now
+    train(steps, steps)  # captures the launches
     seconds = clock(lambda: train(2 * steps, steps))
     return {"triplets_per_second": steps * batch / seconds, "ms": 1000 * seconds / steps, "losses": losses}
 
 
 def by_ranks(graph: AttributedGraph, settings: dict, steps: int) -> dict:
-    """Seconds of the distributed path; its breakdown comes from other steps, since to measure takes time too."""
+    """Measure distributed training; phases are measured in other steps, because measuring takes time."""
     batch, exchange = settings["batch_size"], Exchange()
     share = share_of(batch, exchange.rank, exchange.ranks)
     batches = DeviceBatches(graph.attributes, graph.adjacency, share, batch, seed=SEED, **options(settings))
@@ -128,12 +128,12 @@ def by_ranks(graph: AttributedGraph, settings: dict, steps: int) -> dict:
 
 
 def options(settings: dict) -> dict:
-    """What decides which triplets are drawn."""
+    """Return the settings that affect which triplets are drawn."""
     return {name: settings[name] for name in ("negative_power", "allow_self_negative")}
 
 
 def main() -> None:
-    """Measure both and print, or write, what was found."""
+    """Measure both kinds of training, print the results and write them if a file is given."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--batch", type=int, default=65_536)

@@ -1,17 +1,18 @@
-"""The largest memory of each rank, on a graph whose tables are 4 GB.
+"""Measure the peak memory of each rank, on a graph whose tables have 4 GB.
 
     python benchmarks/distributed_memory.py [--gigabytes 4] [--ranks 1 2 4] [--steps 5]
 
-The graph has few nodes and many attributes, of which a node has some: it stays small, and its tables do not. A few
-steps of the released recipe are taken, without checkpoints and without the vectors. A rank may have
-(tables + parts of the graph) / ranks x 1.3 + 300 MB. Three figures stand beside that: its peak of resident memory; the
-peak without the pages of files, of PyTorch's libraries for the most part, which the ranks of a host share; and the peak
-less that of a rank that has imported everything and trained a graph of no size.
+The graph has few nodes and many attributes, so it is small and its tables are large. The job takes a few steps of the
+released recipe, without checkpoints and without writing vectors. The allowed memory of a rank is
+(tables + parts of the graph) / ranks x 1.3 + 300 MB. It is compared with three numbers: the peak of resident memory;
+the peak without pages of files, mostly PyTorch's libraries, which the ranks of a host share; and the peak minus that of
+an idle rank, which has imported everything and trained a tiny graph.
 
-Then the same on the most ranks with RLIMIT_AS: PyTorch maps libraries and threads map stacks, so the address space that
-such an idle rank has is measured first. Added to it is 0.6 of the whole tables; the job must end well all the same. The
-share of a rank and what it needs beside it must be less than that, so at least four ranks are wanted.
-Written to results/distributed_memory.json and results/distributed_memory.txt unless --gigabytes is given.
+Then the job runs again on the largest number of ranks with a limit of the address space (RLIMIT_AS), and must succeed.
+PyTorch maps libraries and threads map stacks, so the address space of an idle rank is measured first; the limit is this
+plus 0.6 of all tables. A rank's share of the tables and its other arrays must fit into that, so use at least four
+ranks. Results are written to results/distributed_memory.json and results/distributed_memory.txt, unless --gigabytes
+changes the size.
 """
 
 import argparse
@@ -32,7 +33,7 @@ ALLOWED, MORE = 1.3, 300e6
 
 
 def make_graph(rows: int, folder: Path) -> None:
-    """A ring of nodes, each with a few of `rows` attributes, in parts."""
+    """Write a ring of nodes, each with a few of `rows` attributes, as a folder of shards."""
     from neural_brane import AttributedGraph
     from neural_brane.files.graphs.parts import write_shards
 
@@ -48,7 +49,7 @@ def make_graph(rows: int, folder: Path) -> None:
 
 
 def train(folder: Path, steps: int, limit: int, output: Path) -> None:
-    """What a rank does: some steps, then tell how much memory it had."""
+    """Train some steps as one rank, and write its memory to a file."""
     if limit:
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     from neural_brane.distributed.embedding import Ranks, ShardFacts
@@ -67,12 +68,12 @@ def train(folder: Path, steps: int, limit: int, output: Path) -> None:
         settings = method.settings_by(ShardFacts(shards, host)) | {"progress": None, "threads": job.threads}
         trained = train_ranks(shards, Ranks(host, host, False), settings, 0)
         tables = sum(table.local.numel() * 4 for table in trained.model.tables)
-        told = {"rank": job.rank, "tables": tables, **memory()}
-        (output / f"{job.rank}.json").write_text(json.dumps(told))
+        record = {"rank": job.rank, "tables": tables, **memory()}
+        (output / f"{job.rank}.json").write_text(json.dumps(record))
 
 
 def memory() -> dict[str, int]:
-    """The peaks of this process in bytes, resident and of its address space, and the pages of files that it has now."""
+    """Return the bytes of this process: peak resident memory, peak address space, and current pages of files."""
     words = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     names = {"resident": "VmHWM", "address_space": "VmPeak", "of_files": "RssFile"}
     return {name: _bytes(words[word]) for name, word in names.items()}
@@ -83,7 +84,7 @@ def _bytes(text: str) -> int:
 
 
 def run(folder: Path, ranks: int, steps: int, limit: int = 0) -> list[dict]:
-    """Start ranks; returns what each told."""
+    """Start ranks, and return the record of each."""
     with tempfile.TemporaryDirectory() as output:
         own = [os.path.abspath(__file__), "--rank", str(folder), str(steps), str(limit), output]
         options = ["--nproc-per-node", str(ranks), "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
@@ -93,47 +94,47 @@ def run(folder: Path, ranks: int, steps: int, limit: int = 0) -> list[dict]:
 
 
 def measure(options: argparse.Namespace, folder: Path) -> dict:
-    """Peaks on each number of ranks, beside what a rank may have, and the run with little address space."""
+    """Return the peaks for each number of ranks with the allowed memory, and the result of the limited run."""
     rows = int(options.gigabytes * 1e9 / (4 * WIDTH))
     make_graph(1_000, folder / "small")
     make_graph(rows, folder / "large")
     parts = sum(path.stat().st_size for path in (folder / "large").glob("part-*/*.npy"))
     results: dict = {"graph": {"nodes": NODES, "attributes": rows, "bytes": parts}, "runs": []}
     for ranks in options.ranks:
-        idle = max(told["resident"] for told in run(folder / "small", ranks, options.steps))
+        idle = max(one["resident"] for one in run(folder / "small", ranks, options.steps))
         found = run(folder / "large", ranks, options.steps)
-        tables = sum(told["tables"] for told in found)
+        tables = sum(one["tables"] for one in found)
         allowed = ALLOWED * (tables + parts) / ranks + MORE
-        peak = max(told["resident"] for told in found)
-        private = max(told["resident"] - told["of_files"] for told in found)
+        peak = max(one["resident"] for one in found)
+        private = max(one["resident"] - one["of_files"] for one in found)
         figures = {"tables": tables, "idle": idle, "peak": peak, "private": private, "own": peak - idle}
         results["runs"].append({"ranks": ranks, **figures, "allowed": int(allowed)})
         print(results["runs"][-1], flush=True)
     ranks = max(options.ranks)
-    idle = max(told["address_space"] for told in run(folder / "small", ranks, options.steps))
+    idle = max(one["address_space"] for one in run(folder / "small", ranks, options.steps))
     limit = idle + int(0.6 * tables)
-    told = run(folder / "large", ranks, options.steps, limit)
-    results["limited"] = {"ranks": ranks, "idle": idle, "limit": limit, "tables": tables, "ended": len(told) == ranks}
+    ended = len(run(folder / "large", ranks, options.steps, limit)) == ranks
+    results["limited"] = {"ranks": ranks, "idle": idle, "limit": limit, "tables": tables, "ended": ended}
     return results
 
 
 def table(results: dict) -> str:
-    """A table in Markdown, and a sentence on the limited run."""
-    heads = ["ranks", "tables", "a rank idle", "largest rank", "without pages of files", "without idle", "allowed"]
+    """Return a Markdown table, and a sentence on the limited run."""
+    heads = ["ranks", "tables", "idle rank", "largest rank", "without pages of files", "minus idle rank", "allowed"]
     lines = [f"| {' | '.join(heads)} |", "| --- " * len(heads) + "|"]
     for one in results["runs"]:
         sizes = [f"{one[name] / 1e9:.2f} GB" for name in ("tables", "idle", "peak", "private", "own", "allowed")]
         lines.append(f"| {one['ranks']} | {' | '.join(sizes)} |")
     limited = {name: f"{value / 1e9:.2f} GB" for name, value in results["limited"].items() if name != "ended"}
-    told = (
-        f"With the address space of each of {results['limited']['ranks']} ranks limited to {limited['limit']}, of "
-        f"which an idle rank has {limited['idle']}, the job with tables of {limited['tables']} ended well."
+    sentence = (
+        f"With an address space of at most {limited['limit']} for each of {results['limited']['ranks']} ranks (an idle "
+        f"rank has {limited['idle']}), the job with tables of {limited['tables']} succeeded."
     )
-    return "\n".join([*lines, "", told, ""])
+    return "\n".join([*lines, "", sentence, ""])
 
 
 def main() -> None:
-    """Measure and tell."""
+    """Measure, print the table and write the files."""
     if sys.argv[1:2] == ["--rank"]:
         folder, steps, limit, output = sys.argv[2:]
         train(Path(folder), int(steps), int(limit), Path(output))
@@ -155,7 +156,7 @@ def main() -> None:
         with atomic(RESULTS / "distributed_memory.txt") as draft:
             draft.write_text(table(results))
     if any(one["private"] > one["allowed"] for one in results["runs"]):
-        raise SystemExit("a rank had more memory than it may")
+        raise SystemExit("a rank used more memory than allowed")
 
 
 if __name__ == "__main__":

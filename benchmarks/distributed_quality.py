@@ -1,12 +1,12 @@
-"""Macro-F1 of two ranks beside one process, on the same seeds and splits.
+"""Compare the Macro-F1 of a training by two ranks with one process, on the same seeds and splits.
 
     python benchmarks/distributed_quality.py [--datasets citeseer debian-packages] [--seeds 3] [--ranks 2] [--splits 10]
         [--shares 0.3 0.5 0.7]
 
-Each training is made by `brane embed` and by `brane distributed embed`, and scored by random splits at these shares of
-training nodes. Written to results/distributed_quality.json in place of earlier figures of the same dataset, and as a
-table to results/distributed_quality.txt. --epochs N is for trying it out; then nothing is written. It ends with exit
-code 1 where a mean over the seeds differs by more than 0.01.
+Trains with `brane embed` and with `brane distributed embed`, and scores on random splits at these shares of training
+nodes. Results replace earlier ones of the same dataset in results/distributed_quality.json; a table is written to
+results/distributed_quality.txt. --epochs N is for a short test, which writes nothing. The exit code is 1 if a mean over
+the seeds differs by more than 0.01.
 """
 
 import argparse
@@ -27,7 +27,7 @@ MARGIN = 0.01
 
 
 def train(dataset: str, seed: int, ranks: int | None, epochs: int | None, output: Path) -> float:
-    """Write the vectors of a training by one process or by ranks; returns its seconds."""
+    """Train with one process or with ranks, write the vectors, and return the seconds."""
     words = ["embed"] if ranks is None else ["distributed", "embed", "--ranks", str(ranks)]
     command = [sys.executable, "-m", "neural_brane", *words, dataset, "--seed", str(seed), "-o", str(output)]
     command += [] if epochs is None else ["--epochs", str(epochs)]
@@ -37,17 +37,17 @@ def train(dataset: str, seed: int, ranks: int | None, epochs: int | None, output
 
 
 def score(dataset: str, output: Path, shares: list[float], splits: int) -> dict[str, float]:
-    """Macro-F1 at each share of training nodes."""
+    """Return Macro-F1 at each share of training nodes."""
     graph = load(dataset)
     vectors = Embedding.load(output)
     if list(vectors.ids) != list(graph.ids):
-        raise SystemExit(f"{output}: the nodes are not in the graph's order")
+        raise SystemExit(f"{output}: the order of nodes differs from the graph's")
     found = classify(vectors.vectors, graph.labels, train=shares, splits=splits, seed=0).as_dict()["scores"]
     return {f"{100 * share:.0f} %": one["macro_f1"]["mean"] for share, one in zip(shares, found, strict=True)}
 
 
 def compare(dataset: str, options: argparse.Namespace, folder: Path) -> dict:
-    """Scores and seconds of both ways, by seed."""
+    """Return scores and seconds of both kinds of training, by seed."""
     found: dict = {"one process": [], f"{options.ranks} ranks": []}
     for seed in range(options.seeds):
         for name, ranks in zip(found, (None, options.ranks), strict=True):
@@ -62,7 +62,7 @@ def compare(dataset: str, options: argparse.Namespace, folder: Path) -> dict:
 
 
 def largest_difference(found: dict) -> float:
-    """Of the means over the seeds, at any share."""
+    """Return the largest difference between means over the seeds, at any share."""
     one, several = found.values()
     shares = one[0]["macro_f1"]
     means = [[fmean(run["macro_f1"][share] for run in runs) for share in shares] for runs in (one, several)]
@@ -70,7 +70,7 @@ def largest_difference(found: dict) -> float:
 
 
 def table(results: dict) -> str:
-    """A table in Markdown: the means over the seeds."""
+    """Return a Markdown table of the means over the seeds."""
     lines = ["| dataset | trained by | share of training nodes: Macro-F1 | seconds |", "| --- | --- | --- | --- |"]
     for dataset, found in results.items():
         for name, runs in found.items():
@@ -79,12 +79,12 @@ def table(results: dict) -> str:
             scores = ", ".join(f"{share}: {value:.4f}" for share, value in means.items())
             cells = [dataset, name, scores, f"{seconds:.0f}"]
             lines.append(f"| {' | '.join(cells)} |")
-    told = [f"{dataset}: largest difference {largest_difference(found):.4f}" for dataset, found in results.items()]
-    return "\n".join([*lines, "", *told, ""])
+    last = [f"{dataset}: largest difference {largest_difference(found):.4f}" for dataset, found in results.items()]
+    return "\n".join([*lines, "", *last, ""])
 
 
 def main() -> None:
-    """Train, score and tell."""
+    """Train, score, print the table and write the files."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--datasets", nargs="+", default=["citeseer", "debian-packages"])
     parser.add_argument("--seeds", type=int, default=3)

@@ -1,16 +1,16 @@
-"""What `brane estimate` says against what `brane embed` takes, each in a process of its own.
+"""Compare the estimates of `brane estimate` with the time and memory of `brane embed`.
 
     python benchmarks/estimate.py [--nodes 20000 100000] [--methods neural-brane deepwalk] [--json]
 
-Synthetic graphs (10 edges and 20 attributes a node) by default settings. A first training of each method compiles its
-kernels. Prints, for each method and size,
+Each command runs in a new process, on synthetic graphs (10 edges and 20 attributes per node) with default settings. A
+first training of each method compiles its kernels. Prints for each method and size
 
-    estimated_mb, peak_mb      the memory that was estimated, and the most that the process held (VmHWM)
-    memory_ratio               the first over the second
-    estimated_s, seconds       the time that was estimated, and the time from start to end
-    time_ratio                 likewise; above 1 where training stopped before its last epoch
-    cpu_s                      what all cores together worked: on a busy machine the time alone says little
-    trained                    the share of the triplets that were trained, where there are triplets
+    estimated_mb, peak_mb      estimated memory, and peak memory of the process (VmHWM)
+    memory_ratio               the first divided by the second
+    estimated_s, seconds       estimated time, and time from start to end
+    time_ratio                 the first divided by the second; above 1 if training stopped before its last epoch
+    cpu_s                      seconds of all cores together, which other work on the machine hardly changes
+    trained                    share of the triplets that were trained, if the method has triplets
 """
 
 import argparse
@@ -29,7 +29,7 @@ SMALL = 2_000
 
 
 def embed(method: str, nodes: int, output: Path) -> tuple[float, float, float]:
-    """Train as a user does; returns the seconds, those of all cores, and the most memory that was held, in MB."""
+    """Train as a user does, and return the seconds, the seconds of all cores, and the peak memory in MB."""
     start = time.perf_counter()
     arguments = ["embed", f"synthetic:{nodes}", "--method", method, "--seed", "0", "-o", str(output)]
     process = subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -39,8 +39,8 @@ def embed(method: str, nodes: int, output: Path) -> tuple[float, float, float]:
     return time.perf_counter() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024 / 1e6
 
 
-def foretell(method: str, nodes: int) -> dict:
-    """What the command says of it."""
+def estimate(method: str, nodes: int) -> dict:
+    """Return the estimate of `brane estimate`."""
     done = subprocess.run(
         [*COMMAND, "estimate", f"synthetic:{nodes}", "--method", method, "--json"],
         check=True,
@@ -51,11 +51,11 @@ def foretell(method: str, nodes: int) -> dict:
 
 
 def measure(method: str, nodes: int, folder: Path) -> dict[str, float]:
-    """One row of the table."""
+    """Return one row of the table."""
     from neural_brane import Embedding
 
     output = folder / "vectors.npz"
-    expected = foretell(method, nodes)
+    expected = estimate(method, nodes)
     seconds, worked, peak = embed(method, nodes, output)
     training = Embedding.load(output).provenance.get("training", {})
     share = training.get("triplets_per_node", 0) / (expected["triplets_per_node"] or 1) or 1.0
@@ -73,7 +73,7 @@ def measure(method: str, nodes: int, folder: Path) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, nargs="+", default=[20_000, 100_000])
     parser.add_argument("--methods", nargs="+", default=["neural-brane"])

@@ -1,11 +1,11 @@
-"""Whether explanations name what was planted.
+"""Test whether explanations name planted attributes.
 
     python benchmarks/explain.py [--groups 10] [--size 200] [--seeds 3] [--dim 150]
 
-A graph of groups: each node carries 5 of the 8 attributes of its group among 15 of the noise, and 4 of 5 links stay in
-the group. `one` is the share of the first five attributes of explain(u) that belong to u's group; `pair` the share of
-the planted attributes that two nodes of a group both carry which are among the first five of explain(u, v).
-Writes results/explain.json.
+The graph has groups of nodes. Each node has 5 of the 8 attributes of its group and 15 noise attributes; 4 of 5 links
+stay in the group. `one` is the share of the first five attributes of explain(u) that belong to u's group. `pair` is the
+share of the planted attributes common to two nodes of a group that are among the first five of explain(u, v). Writes
+results/explain.json.
 """
 
 import argparse
@@ -23,25 +23,25 @@ from neural_brane.methods import METHODS
 
 PATH = Path(__file__).parent / "results" / "explain.json"
 EXPLAINED = ("neural-brane", "propagated-attributes", "smoothed-attributes", "attributes")
-TOP, ASKED = 5, 300
+TOP, QUERIES = 5, 300
 
 
 class Planted(NamedTuple):
-    """A graph, and what is known of it."""
+    """A graph with planted groups."""
 
     graph: AttributedGraph
-    groups: np.ndarray  # of every node
-    carried: dict[int, set[str]]  # the planted attributes of every node
+    groups: np.ndarray  # group of every node
+    carried: dict[int, set[str]]  # node: its planted attributes
 
     def members(self, group: int) -> np.ndarray:
-        """The nodes of a group."""
+        """Return the nodes of a group."""
         return np.flatnonzero(self.groups == group)
 
 
 def planted(
     groups: int, size: int, *, attributes: int = 8, own: int = 5, noise: int = 400, own_noise: int = 15, seed: int = 0
 ) -> Planted:
-    """Nodes carry `own` of their group's attributes and `own_noise` of the noise; 4 of 5 links stay in the group."""
+    """Make a graph whose nodes have `own` attributes of their group and `own_noise` of the noise."""
     rng = np.random.default_rng(seed)
     group_of = np.repeat(np.arange(groups), size)
     edges, bags, carried = [], {}, {}
@@ -57,8 +57,8 @@ def planted(
 
 
 def precision(model: object, known: Planted, rng: np.random.Generator) -> float:
-    """The share of the first attributes of nodes that are their group's, over some nodes."""
-    nodes = rng.choice(len(known.graph), min(ASKED, len(known.graph)), replace=False).tolist()
+    """Return the share of the attributes listed for random nodes that belong to their group."""
+    nodes = rng.choice(len(known.graph), min(QUERIES, len(known.graph)), replace=False).tolist()
     return fmean(
         fmean(name.startswith(f"group{known.groups[node]}-") for name, _ in model.explain(node, top=TOP).attributes)
         for node in nodes
@@ -66,9 +66,9 @@ def precision(model: object, known: Planted, rng: np.random.Generator) -> float:
 
 
 def recall(model: object, known: Planted, rng: np.random.Generator) -> float:
-    """The share of planted attributes that two nodes of a group carry which explain(u, v) lists first."""
+    """Return the share of the planted attributes common to two nodes of a group that explain(u, v) lists."""
     found = []
-    for _ in range(ASKED):
+    for _ in range(QUERIES):
         one, other = rng.choice(known.members(int(rng.choice(known.groups))), 2, replace=False).tolist()
         shared = known.carried[one] & known.carried[other]
         listed = {name for name, _ in model.explain(one, other, top=TOP).attributes}
@@ -77,7 +77,7 @@ def recall(model: object, known: Planted, rng: np.random.Generator) -> float:
 
 
 def main() -> None:
-    """Fit, ask, print, write the file."""
+    """Fit all methods, score their explanations, print the scores and write the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--groups", type=int, default=10)
     parser.add_argument("--size", type=int, default=200)

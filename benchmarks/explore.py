@@ -1,11 +1,11 @@
-"""`brane explore` in a headless Chromium that draws without a graphics card: 5,000, 200,000 and a million nodes.
+"""Measure `brane explore` in a headless Chromium without a graphics card: 5,000, 200,000 and a million nodes.
 
-    python benchmarks/explore.py                 # all three; writes results/explore.json
-    python benchmarks/explore.py --nodes 5000    # one
+    python benchmarks/explore.py                 # all sizes; writes results/explore.json
+    python benchmarks/explore.py --nodes 5000    # one size
 
-For each: seconds from the command to its address and from opening the address to the first picture, milliseconds of
-a frame while the map is moved, of a click until the list of nearest nodes is there, and the server's memory beside the
-size of the file. The graph is `synthetic:NODES`, the vectors are random around one centre per class.
+Measures seconds from the command to its address, and from opening the address to the first picture; milliseconds of a
+frame while the map moves, and from a click to the list of nearest nodes; and the server's memory beside the size of the
+files. The graph is `synthetic:NODES`; the vectors are random around one centre per class.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ FRAME = """async count => {
 
 
 def make_files(folder: Path, nodes: int) -> tuple[Path, Path]:
-    """A graph and vectors of it."""
+    """Write a graph and vectors for it, and return both paths."""
     graph = synthetic(nodes)
     graph.save(folder / "graph.npz")
     rng = np.random.default_rng(0)
@@ -62,14 +62,14 @@ def make_files(folder: Path, nodes: int) -> tuple[Path, Path]:
 
 
 def memory_of(process: int) -> dict[str, float]:
-    """The memory of a process in MB: all of it, its own without files that are mapped, and the most it ever had."""
+    """Return the memory of a process in MB: resident, without mapped files, and the peak."""
     lines = dict(line.split(":", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines())
     names = {"resident": "VmRSS", "own": "RssAnon", "peak": "VmHWM"}
     return {name: int(lines[key].split()[0]) / 1000 for name, key in names.items()}
 
 
 def measure(nodes: int, folder: Path) -> dict[str, Any]:
-    """Start the command, open the page, move the map and click on nodes."""
+    """Start the command, open the page, move the map, click on nodes, and return the measurements."""
     graph, vectors = make_files(folder, nodes)
     words = ["explore", str(vectors), "--graph", str(graph), "--layout", "pca", "--no-open"]
     code = "from neural_brane.cli import main; main()"
@@ -89,7 +89,7 @@ def measure(nodes: int, folder: Path) -> dict[str, Any]:
 
 
 def look(address: str) -> dict[str, Any]:
-    """What a browser measures."""
+    """Return the measurements in a browser."""
     from playwright.sync_api import sync_playwright
 
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -118,7 +118,7 @@ def look(address: str) -> dict[str, Any]:
 
 
 def click(page: Any) -> float:
-    """Milliseconds from a click on the nearest node in a card until the card of that node is there."""
+    """Return the milliseconds from a click on the nearest node in a card until that node's card is complete."""
     return float(
         page.evaluate("""() => new Promise(done => {
           const begun = performance.now(), card = document.getElementById('node');
@@ -133,7 +133,7 @@ def click(page: Any) -> float:
 
 
 def main() -> None:
-    """Measure, print and keep."""
+    """Measure all sizes, print the results and write the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, nargs="*", default=NODES)
     parser.add_argument("--output", type=Path, default=RESULTS)

@@ -1,13 +1,13 @@
-"""From two CSV files to vectors: what `brane estimate` says against what `brane embed` takes.
+"""Compare `brane estimate` with the time and memory of `brane embed` from two CSV files.
 
     python benchmarks/from_files.py [--nodes 1000000] [--json]
 
-Edges of a synthetic graph (10 for each node) are written to one file; to another a table of nodes with two categories,
-two numbers and a text of eight words, whose words tell classes apart. Prints
+One file contains the edges of a synthetic graph (10 per node). The other is a table of nodes with two categories, two
+numbers and a text of eight words, which depend on the class. Prints
 
-    estimated_mb, peak_mb, memory_ratio     memory: estimated, held at most, and the first over the second
-    estimated_s, seconds, time_ratio        time from start to end, likewise
-    macro_f1                                of classes predicted from a fifth of the nodes, at 50 %
+    estimated_mb, peak_mb, memory_ratio     estimated memory, peak memory, and the first divided by the second
+    estimated_s, seconds, time_ratio        estimated time, time from start to end, and the first divided by the second
+    macro_f1                                Macro-F1 at 50 % training nodes, on at most 20,000 random nodes
 """
 
 import argparse
@@ -28,7 +28,7 @@ from neural_brane.evaluate import classify
 from neural_brane.experiments.store import describe_machine
 
 COMMAND = [sys.executable, "-W", "ignore", "-c", "from neural_brane.cli import main; main()"]
-WORDS, TEXT = 2_000, 8  # of a class, and of a node
+WORDS, TEXT = 2_000, 8  # words of a class, and of a node's text
 
 
 def make(nodes: int, folder: Path) -> None:
@@ -56,11 +56,11 @@ def make(nodes: int, folder: Path) -> None:
 
 
 def measure(nodes: int, folder: Path) -> dict[str, float]:
-    """Estimate, train, and score."""
+    """Estimate, train and score, and return the measurements."""
     make(nodes, folder)
     files = [str(folder / "edges.csv"), "--nodes", str(folder / "people.csv"), "--label", "class"]
-    said = subprocess.run([*COMMAND, "estimate", *files, "--json"], check=True, capture_output=True, text=True)
-    expected = json.loads(said.stdout)
+    estimated = subprocess.run([*COMMAND, "estimate", *files, "--json"], check=True, capture_output=True, text=True)
+    expected = json.loads(estimated.stdout)
     start = time.perf_counter()
     output = folder / "vectors.npz"
     process = subprocess.Popen([*COMMAND, "embed", *files, "--seed", "0", "-o", str(output)])
@@ -85,7 +85,7 @@ def measure(nodes: int, folder: Path) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--json", action="store_true")

@@ -1,10 +1,10 @@
-"""Neural-Brane on one NVIDIA GPU: the paper's schedule, the default, large batches, hubs, many nodes, quality, PyTorch.
+"""Measure Neural-Brane on one NVIDIA GPU: speed of schedules and batches, hubs, many nodes, quality, and PyTorch.
 
     python benchmarks/gpu.py [--only [schedule default large hubs huge quality torch]] [--json] [--output FILE]
 
-It needs numpy, scipy, torch and triton, and scikit-learn to score. Packages that only the CPU or the command line use
-are barred from being imported. Datasets are files NAME.npz in the folder NEURAL_BRANE_DATA, written by `write_graph`.
-To compare two versions of the code, run `--only schedule large` on both, each with its own `--output`.
+Needs numpy, scipy, torch and triton, and scikit-learn for scores. The script blocks the import of packages that only
+the CPU or the command line needs. Datasets are files NAME.npz in the folder NEURAL_BRANE_DATA, written by
+`write_graph`. To compare two versions of the code, run `--only schedule large` on both with different `--output`.
 """
 
 import argparse
@@ -42,12 +42,12 @@ LARGE_BATCH = 65_536
 
 
 def dataset(name: str) -> AttributedGraph:
-    """One of the published graphs."""
+    """Return one of the published graphs."""
     return read_graph_npz(Path(os.environ.get("NEURAL_BRANE_DATA", "."), f"{name}.npz"))
 
 
 def clock(task: Callable[[], object]) -> float:
-    """Seconds until all that a task has launched on the GPU has ended."""
+    """Return the seconds until all kernels that a task launches on the GPU have ended."""
     torch.cuda.synchronize()
     start = time.perf_counter()
     task()
@@ -56,7 +56,7 @@ def clock(task: Callable[[], object]) -> float:
 
 
 def schedule() -> dict[str, dict]:
-    """Seconds of `fit` by the paper's schedule, 30,000 batches of 100, with kernels already compiled."""
+    """Measure `fit` with the paper's schedule, 30,000 batches of 100; kernels are already compiled."""
     rows = {}
     for name in DATASETS:
         graph = dataset(name)
@@ -74,7 +74,7 @@ def schedule() -> dict[str, dict]:
 
 
 def default() -> dict[str, float]:
-    """Seconds of the default, from the graph to the vectors, with kernels already compiled."""
+    """Measure the default from the graph to the vectors; kernels are already compiled."""
     found = {}
     for name in DATASETS:
         graph, method = dataset(name), NeuralBrane(device="cuda", seed=0)
@@ -84,7 +84,7 @@ def default() -> dict[str, float]:
 
 
 def bandwidth() -> float:
-    """Bytes per second, read and written, of a large copy within the GPU's memory."""
+    """Return the bytes per second, read and written, of a large copy within the GPU's memory."""
     source = torch.rand(2**30, device="cuda")
     target = torch.empty_like(source)
     target.copy_(source)
@@ -92,7 +92,10 @@ def bandwidth() -> float:
 
 
 def throughput(case: Case, batch: int, **options: Any) -> dict:
-    """Triplets per second, drawn and trained, and the bytes that pooling must read in a step; options of `Trainer`."""
+    """Return triplets drawn and trained per second, and the least bytes that pooling reads per step.
+
+    options: options of `Trainer`.
+    """
     trainer = gpu.Trainer(case.model, *case.bags, case.kernel_settings(batch), batch, **options)
     steps = 2 * trainer.group
 
@@ -108,11 +111,11 @@ def throughput(case: Case, batch: int, **options: Any) -> dict:
 
 
 def large() -> dict:
-    """A million nodes at large batches, against the time to read what pooling must read, and against PyTorch."""
+    """Measure large batches on a million nodes, compared with the time of the least reads and with PyTorch."""
     graph = synthetic(1_000_000)
     speed = bandwidth()
     rows = []
-    for recipe in ("default", "released"):  # they divide a vector differently between attributes and neighbours
+    for recipe in ("default", "released"):  # the recipes split a vector differently between attributes and neighbours
         case = Case.of(graph, recipe)
         found = [throughput(case, batch) for batch in (16_384, LARGE_BATCH, 262_144)]
         found.append(throughput(case, LARGE_BATCH, deterministic=True) | {"deterministic": True})
@@ -124,7 +127,7 @@ def large() -> dict:
 
 
 def hubs() -> dict:
-    """Triplets per second on a graph with hubs: bags in pieces and sums within tiles, pieces alone, neither."""
+    """Measure a graph with hubs: with bags in pieces and sums within tiles, with pieces only, with neither."""
     graph = dataset("debian-packages")
     case = Case.of(graph)
     never = 2**40
@@ -141,7 +144,7 @@ def hubs() -> dict:
 
 
 def plain_torch() -> dict:
-    """Seconds of a step in PyTorch at batch 100, and how many times faster the kernels are at large batches."""
+    """Measure a step in PyTorch at batch 100, and how many times faster the kernels are at large batches."""
     rows: dict[str, dict] = {}
     for name in REAL:
         case = Case.of(dataset(name))
@@ -152,7 +155,7 @@ def plain_torch() -> dict:
 
 
 def huge() -> dict:
-    """Fifty million nodes with ten neighbours and ten attributes each: peak memory against that of tables and graph."""
+    """Compare peak memory with that of tables and graph, for 50 million nodes with 10 neighbours and 10 attributes."""
     nodes, attributes = 50_000_000, 5_000_000
     start = time.perf_counter()
     attribute_bags, neighbour_bags, adjacency = gpu_rivals.block_model(nodes, attributes, degree=10, each=10)
@@ -174,7 +177,7 @@ def huge() -> dict:
 
 
 def score(name: str, seed: int, vectors: np.ndarray) -> float:
-    """Macro-F1 at 70 %, ten random splits, as `quality.py` scores the CPU's vectors."""
+    """Return Macro-F1 at 70 % over ten random splits, as `quality.py` scores vectors of the CPU."""
     from neural_brane.evaluate.classify import classify
 
     labels = dataset(name).labels
@@ -182,7 +185,7 @@ def score(name: str, seed: int, vectors: np.ndarray) -> float:
 
 
 def quality(seeds: int = 10) -> dict[str, dict]:
-    """Macro-F1 at 70 % and the mean of the last loss: the default recipe, over seeds."""
+    """Return the mean Macro-F1 at 70 % and the mean last loss of the default recipe over seeds."""
     rows, tasks = {}, []
     for name in DATASETS:
         graph = dataset(name)
@@ -197,7 +200,7 @@ def quality(seeds: int = 10) -> dict[str, dict]:
 
 
 def on_cpu(name: str, seeds: int) -> dict[str, object]:
-    """The same figures for the CPU, from the results of `quality.py`."""
+    """Return the same numbers for the CPU, from the results of `quality.py`."""
     cells = json.loads((RESULTS / "quality.json").read_text())["cells"]
     mine = [c for c in cells if (c["dataset"], c["recipe"]) == (name, "default") and c["seed"] < seeds]
     loss = float(np.mean([cell["losses"][-1] for cell in mine]))
@@ -205,7 +208,7 @@ def on_cpu(name: str, seeds: int) -> dict[str, object]:
 
 
 def verdicts(results: dict) -> dict[str, list]:
-    """Each claim: what was measured, the bound, and whether it holds."""
+    """Return for each claim the measured value, the bound, and True if the claim holds."""
     claims: dict[str, list] = {}
 
     def claim(name: str, value: float, bound: float, at_most: bool) -> None:
@@ -222,16 +225,16 @@ def verdicts(results: dict) -> dict[str, list]:
         claim(f"{name}: times PyTorch, batch 65,536", results["torch"][name]["times_faster_at_large_batch"], 5, False)
     for row in results["large"]["rows"]:
         if rival := row.get("torch_triplets_per_second"):
-            what = f"a million nodes, {row['recipe']} recipe"
-            claim(f"{what}: triplets per second", row["triplets_per_second"], 20e6, False)
-            claim(f"{what}: share of the floor", row["share_of_floor"], 0.4, False)
-            claim(f"{what}: times PyTorch, batch 65,536", row["triplets_per_second"] / rival, 5, False)
+            case = f"a million nodes, {row['recipe']} recipe"
+            claim(f"{case}: triplets per second", row["triplets_per_second"], 20e6, False)
+            claim(f"{case}: share of the floor", row["share_of_floor"], 0.4, False)
+            claim(f"{case}: times PyTorch, batch 65,536", row["triplets_per_second"] / rival, 5, False)
     claim("fifty million nodes: memory over tables and graph", results["huge"]["ratio"], 1.3, True)
     return claims
 
 
 def show(results: dict) -> None:
-    """Print every section, a line per row."""
+    """Print every section, one line per row."""
     for section, value in results.items():
         print(section)
         for name, row in value.items() if isinstance(value, dict) else ():
@@ -256,7 +259,7 @@ def main() -> None:
         nargs="*",
         choices=sections,
         default=list(sections),
-        help="sections to measure; with none, only judge the results kept",
+        help="sections to measure; without names, only check the claims on stored results",
     )
     parser.add_argument("--output", type=Path, default=RESULTS / "gpu.json")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")

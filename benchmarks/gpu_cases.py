@@ -1,4 +1,4 @@
-"""The cases that `gpu.py` trains: a graph in the GPU's memory and a model of a recipe's size."""
+"""Make the cases that `gpu.py` trains: a graph in the GPU's memory and a model of a recipe's size."""
 
 from typing import NamedTuple, Self
 
@@ -15,12 +15,12 @@ from neural_brane.sampling.triplets_gpu import TripletSampler
 
 
 class Case(NamedTuple):
-    """A graph in the GPU's memory, and an untrained model of it."""
+    """A graph in the GPU's memory, and an untrained model for it."""
 
     bags: list[Bags]
     sampler: TripletSampler
     model: Model
-    settings: dict  # of the recipe
+    settings: dict  # the recipe's settings
 
     @classmethod
     def of(cls, graph: AttributedGraph, recipe: str = "default") -> Self:
@@ -30,7 +30,7 @@ class Case(NamedTuple):
 
     @classmethod
     def made(cls, bags: list[Bags], sampler: TripletSampler, attributes: int, recipe: str = "default") -> Self:
-        """The same for a graph whose bags are in the GPU's memory already."""
+        """Make a model for a graph whose bags are already in the GPU's memory."""
         settings = NeuralBrane(recipe=recipe, **ALONE).parameters_in_force()
         d1, dim, hidden = (settings[name] for name in ("attribute_dim", "dim", "hidden"))
         tables = [_table(attributes, d1, settings), _table(len(bags[1].indptr) - 1, dim - d1, settings)]
@@ -38,16 +38,16 @@ class Case(NamedTuple):
         return cls(bags, sampler, Model(*tables, weight, torch.zeros(hidden, device="cuda")), settings)
 
     def kernel_settings(self, batch: int) -> Settings:
-        """The recipe's settings at another batch size."""
+        """Return the recipe's settings with another batch size."""
         return kernel_settings(self.settings | {"batch_size": batch})
 
     def floor_bytes(self, rows: list[float]) -> float:
-        """Bytes that pooling must read: `rows` rows of each table, and the rows' indices."""
+        """Return the least bytes that pooling reads: `rows` rows of each table, and their indices."""
         d1 = self.settings["attribute_dim"]
         return sum(4 * count * (width + 1) for count, width in zip(rows, (d1, self.settings["dim"] - d1), strict=True))
 
     def torch_speed(self, batch: int, steps: int) -> float:
-        """Triplets per second of idiomatic PyTorch."""
+        """Return the triplets per second of idiomatic PyTorch."""
         triplets = self.sampler.draw(0, steps * batch).view(steps, batch, 3)
         return batch / gpu_rivals.step_seconds(self.model, self.bags, triplets, self.kernel_settings(batch))
 
@@ -60,5 +60,5 @@ def _table(rows: int, width: int, settings: dict) -> torch.Tensor:
 
 
 def _place(matrix) -> Bags:
-    """A sparse matrix's structure in the GPU's memory."""
+    """Copy the structure of a sparse matrix to the GPU's memory."""
     return gpu.place(Bags(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False)))

@@ -1,4 +1,4 @@
-"""What `gpu.py` compares with: the model in idiomatic PyTorch; and graphs of any size, generated on the GPU."""
+"""Train the model in idiomatic PyTorch, and generate graphs on the GPU, for `gpu.py`."""
 
 import numpy as np
 import torch
@@ -10,7 +10,7 @@ from neural_brane.kernels.model import Bags, Model, Settings
 
 
 def triton_version() -> str:
-    """Triton's version, for the record."""
+    """Return Triton's version."""
     return str(triton.__version__)
 
 
@@ -28,7 +28,7 @@ class PlainModel(nn.Module):
         self.bags, self.settings = bags, settings
 
     def forward(self, triplets: torch.Tensor) -> torch.Tensor:
-        """The loss of a batch (k, 3)."""
+        """Return the loss of a batch (k, 3)."""
         nodes = triplets.reshape(-1)
         parts = []
         for table, bags in zip(self.tables, self.bags, strict=True):
@@ -44,7 +44,7 @@ class PlainModel(nn.Module):
 
 
 def step_seconds(model: Model, bags: list[Bags], triplets: torch.Tensor, settings: Settings) -> float:
-    """Seconds per step of SGD over triplets (steps, batch, 3), not counting the first two."""
+    """Return the seconds per step of SGD over triplets (steps, batch, 3), without the first two steps."""
     plain = PlainModel(model, bags, settings)
     rates = {"lr": settings.learning_rate}, {"lr": settings.table_rate}
     parts = plain.layer.parameters(), plain.tables.parameters()
@@ -64,7 +64,7 @@ def step_seconds(model: Model, bags: list[Bags], triplets: torch.Tensor, setting
 def block_model(
     nodes: int, attributes: int, *, degree: int, each: int, classes: int = 10, mixing: float = 0.2
 ) -> tuple[Bags, Bags, sparse.csr_array]:
-    """A graph like those of `neural_brane.synthetic`, made on the GPU: both kinds of bags, and the adjacency."""
+    """Make a graph like those of `neural_brane.synthetic` on the GPU; return both kinds of bags and the adjacency."""
     random = torch.Generator("cuda").manual_seed(0)
     options = {"generator": random, "device": "cuda"}
     labels = torch.randint(classes, (nodes,), dtype=torch.int32, **options)
@@ -81,21 +81,21 @@ def block_model(
     indptr = indptr.cumsum(0)
     indices = torch.cat([(part % nodes).int() for part in keys.split(2**27)])
     del keys
-    data = np.broadcast_to(np.float32(1), len(indices))  # one number for all entries: links have equal weights
+    data = np.broadcast_to(np.float32(1), len(indices))  # all entries share one number
     adjacency = sparse.csr_array((nodes, nodes), dtype=np.float32)
     adjacency.data, adjacency.indices, adjacency.indptr = data, indices.cpu().numpy(), indptr.cpu().numpy()
     own = torch.arange(0, nodes * each + 1, each, device="cuda")
     return Bags(own, columns.view(-1)), Bags(indptr, indices), adjacency
 
 
-def _draw_edges(nodes: int, wanted: int, labels: torch.Tensor, classes: int, mixing: float, options: dict):
-    """Distinct edges in both directions, each as one number (from * nodes + to), sorted."""
+def _draw_edges(nodes: int, edges: int, labels: torch.Tensor, classes: int, mixing: float, options: dict):
+    """Return distinct edges in both directions, each as one number (from * nodes + to), sorted."""
     members = torch.argsort(labels, stable=True).int()
     sizes = torch.bincount(labels, minlength=classes)
     starts = sizes.cumsum(0) - sizes
-    here = torch.randint(nodes, (wanted,), dtype=torch.int32, **options)
-    there = torch.randint(nodes, (wanted,), dtype=torch.int32, **options)
-    for part in torch.arange(wanted, device="cuda").split(2**26):
+    here = torch.randint(nodes, (edges,), dtype=torch.int32, **options)
+    there = torch.randint(nodes, (edges,), dtype=torch.int32, **options)
+    for part in torch.arange(edges, device="cuda").split(2**26):
         group = labels[here[part]].long()
         chosen = members[starts[group] + (torch.rand(len(part), **options) * sizes[group]).long()]
         there[part] = torch.where(torch.rand(len(part), **options) >= mixing, chosen, there[part])

@@ -1,22 +1,22 @@
-"""How time and memory grow with the graph: each method's default run on graphs of three sizes.
+"""Measure how time and memory grow with the graph: each method's default run on graphs of three sizes.
 
     python benchmarks/growth.py [--graph debian-packages|synthetic] [--methods all|NAME…] [--sizes …] [--timeout 1800]
-    python benchmarks/growth.py --show [--graph synthetic]            print what FILE holds and measure nothing
+    python benchmarks/growth.py --show [--graph synthetic]            print the stored results and measure nothing
 
-The graphs are parts of debian-packages with 1,000 and 10,000 nodes, and all of its 95,277: the nodes that a
-breadth-first search from its first one meets first, with the edges among them. That keeps the density (10.1, 13.5 and
-11.2 neighbours a node), which a random choice of nodes does not (0.1 at 1,000). Or they are synthetic ones of 10,000,
-100,000 and a million nodes, with 10 edges and 20 attributes a node.
+The graphs are all of debian-packages (95,277 nodes) and two parts of it: the first 1,000 and 10,000 nodes of a
+breadth-first search from its first node, with the edges between them. These parts have a similar density (10.1, 13.5
+and 11.2 neighbours per node); 1,000 random nodes would have 0.1 neighbours. With --graph synthetic, the graphs have
+10,000, 100,000 and a million nodes, with 10 edges and 20 attributes per node.
 
-Each run is a process of its own on one core. Seconds are of the processor for `fit` and the vectors, which other work
-on the machine hardly changes; memory is the process's peak (Python, Numba and the graph count too). The first run of a
-method compiles, so the smallest graph is run twice and the second run counts. A method that met the timeout is not run
-on larger graphs. A training of shelf.py on all of debian-packages is the same run: where there is one, it is taken.
+Each run has a new process on one core. Seconds are processor time of `fit` and the vectors, which other work on the
+machine hardly changes. Memory is the peak of the process, including Python, Numba and the graph. The first run of a
+method compiles, so the smallest graph is run twice and the second run counts. A method that reaches the timeout is not
+run on larger graphs. If shelf.py has trained a method on all of debian-packages, its measurement is used.
 
-The exponent is the slope of log seconds over log nodes, fitted to all sizes; `late` is the slope between the two
-largest, where fixed costs weigh least; `memory` is that slope of the peak. Runs are written to FILE
-(results/growth.json or growth_synthetic.json), and the table beside it, as they end, in place of earlier runs of the
-same method and size: to go on after a stop, name the methods that are left.
+The exponent is the slope of log seconds over log nodes, fitted to all sizes. `late` is the slope between the two
+largest sizes, where fixed costs matter least, and `memory` is the same slope of the peak memory. Runs are written to
+results/growth.json or growth_synthetic.json as they end, with a table beside it, and replace earlier runs of the same
+method and size. To resume after a stop, name the methods that are left.
 """
 
 import argparse
@@ -45,7 +45,7 @@ SIZES = {REAL: [1_000, 10_000, 95_277], MADE: [10_000, 100_000, 1_000_000]}
 
 
 def make(task: tuple[str, int, Path]) -> None:
-    """Write a graph, (its name, nodes, path): in a process of its own, whose memory does not count."""
+    """Write a graph in a separate process, whose memory does not count; task: (name, nodes, path)."""
     import numpy as np
     from scipy.sparse.csgraph import breadth_first_order
 
@@ -62,7 +62,7 @@ def make(task: tuple[str, int, Path]) -> None:
 
 
 def measure(task: tuple[str, Path]) -> dict[str, object]:
-    """The figures of one default run, (method, path of the graph)."""
+    """Return the measurements of one default run; task: (method, path of the graph)."""
     from neural_brane import read
 
     method, path = task
@@ -77,7 +77,7 @@ def measure(task: tuple[str, Path]) -> dict[str, object]:
 
 
 def on_the_shelf(graph: str, method: str, nodes: int) -> dict[str, object] | None:
-    """The figures of a default run on the whole graph, where shelf.py has made it; None where it has not."""
+    """Return the measurements of shelf.py's default run on the whole graph, or None if there is none."""
     if (graph, nodes) != (REAL, SIZES[REAL][-1]):
         return None
     whole, _ = shelf.plan(REAL, [method], 1)[method]
@@ -89,12 +89,12 @@ def on_the_shelf(graph: str, method: str, nodes: int) -> dict[str, object] | Non
 
 
 def alone(function: Any, task: tuple, timeout: float | None = None) -> Ended:
-    """Call a function in a process of its own."""
+    """Call a function in a new process."""
     return next(run(function, [task], jobs=1, timeout=timeout))
 
 
 def as_cell(method: str, nodes: int, ended: Ended, timeout: float) -> dict[str, object]:
-    """A run as FILE holds it: its figures, the timeout it met, or why it failed."""
+    """Return a run as the file stores it: measurements, the reached timeout, or why it failed."""
     cell: dict[str, object] = {"method": method, "nodes": nodes}
     if ended.failure == OUT_OF_TIME:
         return cell | {"timeout": timeout}
@@ -102,7 +102,7 @@ def as_cell(method: str, nodes: int, ended: Ended, timeout: float) -> dict[str, 
 
 
 def fill(cells: list[dict], graph: str, methods: list[str], sizes: list[int], timeout: float) -> Iterator[list[dict]]:
-    """Measure the methods at every size, smallest first, until one does not succeed; yield all runs as each ends."""
+    """Measure each method at increasing sizes until a run fails; yield all runs whenever one ends."""
     with tempfile.TemporaryDirectory() as folder:
         for method in methods:
             for nodes in sizes:
@@ -123,7 +123,7 @@ def fill(cells: list[dict], graph: str, methods: list[str], sizes: list[int], ti
 
 
 def write(cells: list[dict], graph: str, output: Path) -> None:
-    """Write the runs and their exponents, and the table beside them."""
+    """Write the runs and their exponents as JSON, and the table as Markdown."""
     with atomic(output) as draft:
         record = {"machine": describe_machine(), "growth": summarise(cells), "cells": cells}
         draft.write_text(json.dumps(record, indent=1) + "\n")
@@ -132,7 +132,7 @@ def write(cells: list[dict], graph: str, output: Path) -> None:
 
 
 def summarise(cells: list[dict]) -> list[dict]:
-    """The exponents of every method that was measured at two sizes or more."""
+    """Return the exponents of every method with measurements at two sizes or more."""
     rows = []
     for method in dict.fromkeys(cell["method"] for cell in cells):
         chosen = sorted((c for c in cells if c["method"] == method and "seconds" in c), key=lambda c: c["nodes"])
@@ -152,7 +152,7 @@ def summarise(cells: list[dict]) -> list[dict]:
 
 
 def slope(sizes: list[float], values: list[float]) -> float:
-    """The slope of the least-squares line through the logarithms; a hundredth of a second is the least that counts."""
+    """Return the slope of the least-squares line through the logarithms; values below 0.01 count as 0.01."""
     xs, ys = [math.log(size) for size in sizes], [math.log(max(value, 0.01)) for value in values]
     x, y = sum(xs) / len(xs), sum(ys) / len(ys)
     squares = sum((a - x) ** 2 for a in xs)
@@ -160,7 +160,7 @@ def slope(sizes: list[float], values: list[float]) -> float:
 
 
 def table(cells: list[dict]) -> list[list[str]]:
-    """Seconds and peak memory of every method at each size, and the exponents: the heading, then a row each."""
+    """Return a heading and one row per method: seconds and peak memory at each size, and the exponents."""
     found = {(cell["method"], cell["nodes"]): cell for cell in cells}
     sizes = sorted({cell["nodes"] for cell in cells})
     slopes = {row["method"]: row for row in summarise(cells)}
@@ -173,11 +173,11 @@ def table(cells: list[dict]) -> list[list[str]]:
 
 
 def markdown(cells: list[dict], graph: str) -> str:
-    """The table for a page."""
+    """Return the table in Markdown."""
     machine = describe_machine()
     names, *rows = table(cells)
     lines = [names, ["---", *["---:"] * (len(names) - 1)], *rows]
-    place = f"{graph}, default runs on one core ({machine['processor']}), seconds of the processor:"
+    place = f"{graph}, default runs on one core ({machine['processor']}), processor seconds:"
     return "\n".join([place, "", *(f"| {' | '.join(line)} |" for line in lines)]) + "\n"
 
 
@@ -193,7 +193,7 @@ def show(cells: list[dict], graph: str) -> None:
 
 
 def brief(cell: dict | None) -> str:
-    """A run in a few words."""
+    """Return a run in a few words."""
     if cell is None:
         return ""
     if "timeout" in cell:
@@ -202,17 +202,17 @@ def brief(cell: dict | None) -> str:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--graph", choices=list(SIZES), default=REAL)
     parser.add_argument("--methods", nargs="+", default=["all"], help="'all' or names")
     parser.add_argument("--sizes", nargs="+", type=int, help="numbers of nodes")
     parser.add_argument("--timeout", type=float, default=1800, help="seconds that a run may take")
-    parser.add_argument("--show", action="store_true", help="print what the file holds and measure nothing")
+    parser.add_argument("--show", action="store_true", help="print the stored results and measure nothing")
     options = parser.parse_args()
     methods = list(METHODS) if options.methods == ["all"] else options.methods
     if unknown := [name for name in methods if name not in METHODS]:
-        parser.error(f"no method '{unknown[0]}'; choose 'all' or some of {', '.join(METHODS)}")
+        parser.error(f"there is no method '{unknown[0]}'; choose 'all' or names from {', '.join(METHODS)}")
     sizes, output = sorted(options.sizes or SIZES[options.graph]), FILES[options.graph]
     cells = json.loads(output.read_text())["cells"] if output.exists() else []
     if not options.show:

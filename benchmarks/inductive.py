@@ -1,17 +1,17 @@
-"""Vectors of nodes that were hidden while a method learned, by what they bring: attributes and links, or one of these.
+"""Score vectors of nodes that were hidden during training, from their attributes and links, or only one of these.
 
     python benchmarks/inductive.py [--graphs citeseer …] [--shares 0.1 0.3] [--methods neural-brane …]
         [--runs 3] [--device cuda] [--merge OTHER.json …] [--again] [--show]
 
-A share of the nodes is hidden with all their links, and the method is fitted to the rest. The hidden nodes are then
+A share of the nodes is hidden with all their links, and the method is fitted to the rest. Then the hidden nodes are
 transformed, with links to known nodes and to each other. A logistic regression (liblinear, C = 1) learns classes from
-the vectors of all nodes seen, or TRAINED of them drawn at random, and is tested on those hidden: Macro-F1.
-`transductive` is the same regression where the method was fitted to the whole graph. Every method has its defaults
-and 150 dimensions. Run k has seed k, and hides others. Graph2Gauss reads attributes alone of a new node: it has no
-score with links alone.
+the vectors of all known nodes, or of TRAINED random ones, and is tested on the hidden nodes by Macro-F1. `transductive`
+is the same regression after the method was fitted to the whole graph. Every method has its defaults and 150 dimensions.
+Run k has seed k, which also chooses the hidden nodes. Graph2Gauss uses only the attributes of a new node, so it has no
+score for links.
 
-Every run is put into results/inductive.json as soon as it is there, with the machine it was made on, and is not made
-again, but with --again. --merge takes in the runs of files from other machines; --show trains nothing.
+Every run is written to results/inductive.json as it ends, with its machine, and is not repeated unless --again is
+given. --merge adds the runs of files from other machines; --show trains nothing.
 """
 
 import argparse
@@ -37,19 +37,19 @@ from neural_brane.methods import METHODS
 PATH = Path(__file__).parent / "results" / "inductive.json"
 GRAPHS = ("citeseer", "cora", "caltech36", "debian-packages")
 INPUTS = {"both": (True, True), "attributes": (True, False), "links": (False, True)}
-TRAINED = 5_000  # nodes that the regression learns from, at most: with 58 classes it takes long
-WITHOUT_LINKS = ("attributes", "graph2gauss")  # of a new node they read its attributes alone
+TRAINED = 5_000  # most nodes that the regression learns from; with 58 classes it is slow
+WITHOUT_LINKS = ("attributes", "graph2gauss")  # methods that use only the attributes of a new node
 Row = dict[str, Any]  # one run: graph, hidden, method, seed, scores, device, machine
 
 
 def part_of(graph: AttributedGraph, nodes: np.ndarray) -> AttributedGraph:
-    """Some nodes of a graph, with the links among them."""
+    """Return some nodes of a graph with the links between them."""
     adjacency = graph.adjacency[nodes][:, nodes]
     return AttributedGraph(adjacency, graph.attributes[nodes], graph.ids[nodes], graph.attribute_names)
 
 
-def brought(graph: AttributedGraph, hidden: np.ndarray, *, attributes: bool, links: bool) -> AttributedGraph:
-    """The graph as hidden nodes bring it: without the links, or without the attributes of the hidden."""
+def with_inputs(graph: AttributedGraph, hidden: np.ndarray, *, attributes: bool, links: bool) -> AttributedGraph:
+    """Return the graph without links, or without the attributes of the hidden nodes, or unchanged."""
     bags, adjacency = graph.attributes, graph.adjacency
     if not attributes:
         bags = sparse.diags_array((~hidden).astype(np.float32)) @ bags
@@ -59,41 +59,41 @@ def brought(graph: AttributedGraph, hidden: np.ndarray, *, attributes: bool, lin
 
 
 def run(name: str, graph: AttributedGraph, share: float, seed: int, device: str) -> dict[str, float | None]:
-    """One run of a method: Macro-F1 by what hidden nodes bring, and where none was hidden; None where it cannot be."""
+    """Return Macro-F1 of one run: without hidden nodes, and by the inputs of hidden nodes; None if impossible."""
     rng = np.random.default_rng(seed)
     hidden = np.zeros(len(graph), bool)
     hidden[rng.choice(len(graph), int(share * len(graph)), replace=False)] = True
     method = METHODS[name](dim=150, seed=seed, **({"device": device} if "device" in METHODS[name].parameters() else {}))
     labelled = graph.labels != ""
-    seen, asked = rng.permutation(np.flatnonzero(labelled & ~hidden))[:TRAINED], np.flatnonzero(labelled & hidden)
+    seen, tested = rng.permutation(np.flatnonzero(labelled & ~hidden))[:TRAINED], np.flatnonzero(labelled & hidden)
     scores: dict[str, float | None] = {
-        "transductive": fit_split(method.fit_transform(graph).vectors, graph.labels, seen, asked, 1.0)[0]
+        "transductive": fit_split(method.fit_transform(graph).vectors, graph.labels, seen, tested, 1.0)[0]
     }
     method.fit(part_of(graph, np.flatnonzero(~hidden)))
-    for what, (attributes, links) in INPUTS.items():
-        if what == "links" and name in WITHOUT_LINKS:
-            scores[what] = None
+    for inputs, (attributes, links) in INPUTS.items():
+        if inputs == "links" and name in WITHOUT_LINKS:
+            scores[inputs] = None
             continue
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # some hidden nodes bring nothing at all
-            vectors = method.transform(brought(graph, hidden, attributes=attributes, links=links)).vectors
-        scores[what] = fit_split(vectors, graph.labels, seen, asked, 1.0)[0]
+            warnings.simplefilter("ignore")  # some hidden nodes have neither attributes nor links
+            vectors = method.transform(with_inputs(graph, hidden, attributes=attributes, links=links)).vectors
+        scores[inputs] = fit_split(vectors, graph.labels, seen, tested, 1.0)[0]
     return scores
 
 
 def key_of(row: Row) -> tuple[str, float, str, int]:
-    """What a run is of."""
+    """Return the graph, share, method and seed of a run."""
     return row["graph"], row["hidden"], row["method"], row["seed"]
 
 
 def read(path: Path) -> list[Row]:
-    """The runs of a file; none where there is no such file."""
+    """Return the runs of a file, or none if there is no file."""
     rows: list[Row] = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else []
     return rows
 
 
 def keep(rows: Iterable[Row], path: Path = PATH) -> list[Row]:
-    """Put runs into the file, in the place of earlier ones of the same; returns all, in a fixed order."""
+    """Write runs to the file, where they replace earlier ones of the same kind; return all in a fixed order."""
     kept = {key_of(row): row for row in (*read(path), *rows)}
     ordered = [kept[key] for key in sorted(kept)]
     with atomic(path) as draft:
@@ -102,18 +102,18 @@ def keep(rows: Iterable[Row], path: Path = PATH) -> list[Row]:
 
 
 def summarise(rows: list[Row]) -> list[list[str]]:
-    """A line for every graph, share and method: mean scores, and how much of the transductive one both keep."""
+    """Return one line per graph, share and method: mean scores, and the score of both inputs over `transductive`."""
     cells: dict[tuple[str, float, str], list[Row]] = {}
     for row in rows:
         cells.setdefault((row["graph"], row["hidden"], row["method"]), []).append(row)
     lines = []
-    for (graph, share, name), some in cells.items():
-        means = [_mean([row["scores"][what] for row in some]) for what in ("transductive", *INPUTS)]
+    for (graph, share, name), runs in cells.items():
+        means = [_mean([row["scores"][inputs] for row in runs]) for inputs in ("transductive", *INPUTS)]
         kept = means[1] / means[0] if means[0] and means[1] else None
         shown = ["—" if one is None else f"{one:.3f}" for one in means]
-        machines = {machine_name(row["machine"]) for row in some}
+        machines = {machine_name(row["machine"]) for row in runs}
         lines.append(
-            [graph, f"{share:.0%}", name, *shown, "—" if kept is None else f"{kept:.1%}", str(len(some)), *machines]
+            [graph, f"{share:.0%}", name, *shown, "—" if kept is None else f"{kept:.1%}", str(len(runs)), *machines]
         )
     return lines
 
@@ -124,16 +124,16 @@ def _mean(values: list[float | None]) -> float | None:
 
 
 def main() -> None:
-    """Run what is missing, keep every run at once, print a table."""
+    """Compute missing runs, write every run as it ends, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     inductive = [name for name in METHODS if METHODS[name].inductive]
     parser.add_argument("--graphs", nargs="+", default=list(GRAPHS))
     parser.add_argument("--shares", nargs="+", type=float, default=[0.1, 0.3])
     parser.add_argument("--methods", nargs="+", default=inductive, choices=inductive)
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="of the methods that have one")
-    parser.add_argument("--merge", nargs="+", type=Path, default=[], help="files of the same kind to take runs from")
-    parser.add_argument("--again", action="store_true", help="make runs again that are there")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="device of methods that use a GPU")
+    parser.add_argument("--merge", nargs="+", type=Path, default=[], help="result files from other machines")
+    parser.add_argument("--again", action="store_true", help="repeat runs that are already stored")
     parser.add_argument("--show", action="store_true", help="train nothing")
     options = parser.parse_args()
     rows = keep([row for path in options.merge for row in read(path)])

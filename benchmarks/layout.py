@@ -1,11 +1,11 @@
-"""The map of `brane explore`: seconds, and the share of a node's nearest nodes that the map keeps near it.
+"""Measure the map of `brane explore`: seconds, and the share of a node's nearest nodes that are near on the map.
 
     python benchmarks/layout.py                      # debian-packages; writes results/layout.json
     python benchmarks/layout.py --dataset citeseer
 
-Of 2,000 nodes drawn at random, the ten nearest by cosine among all vectors are compared with the ten nearest on the
-map. t-SNE is made twice to see that its bits are the same. scikit-learn's t-SNE is too slow for all nodes: on a sample
-of 5,000 of them it stands beside ours.
+For 2,000 random nodes, the ten nearest by cosine among all vectors are compared with the ten nearest on the map. Our
+maps are made twice to check that their bits are equal. scikit-learn's t-SNE is too slow for all nodes, so it is
+compared with ours on a sample of 5,000 nodes.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from neural_brane.explore.layout import pca, tsne
 from neural_brane.progress import Progress
 from neural_brane.search.exact import nearest_rows
 
-ASKED, NEAREST, SAMPLE = 2000, 10, 5000
+QUERIES, NEAREST, SAMPLE = 2000, 10, 5000
 RESULTS = Path(__file__).parent / "results" / "layout.json"
 
 
 def kept(vectors: np.ndarray, points: np.ndarray) -> float:
-    """The share of the nearest nodes by vectors that are also among the nearest on the map."""
-    rows = np.sort(np.random.default_rng(0).choice(len(vectors), min(ASKED, len(vectors)), replace=False))
+    """Return the share of the nearest nodes by vectors that are also among the nearest on the map."""
+    rows = np.sort(np.random.default_rng(0).choice(len(vectors), min(QUERIES, len(vectors)), replace=False))
     true = nearest_rows(vectors, vectors[rows], NEAREST, rows).rows
     shown = cKDTree(points).query(points[rows], NEAREST + 1)[1]
     shares = [
@@ -44,7 +44,7 @@ def kept(vectors: np.ndarray, points: np.ndarray) -> float:
 
 
 def measure(vectors: np.ndarray, make: Callable[[np.ndarray], np.ndarray], *, twice: bool = False) -> dict[str, Any]:
-    """Seconds and share of one way to make a map."""
+    """Measure the seconds and the share of one way to make a map."""
     begun = time.perf_counter()
     points = make(vectors)
     found: dict[str, Any] = {"seconds": round(time.perf_counter() - begun, 1), "kept": kept(vectors, points)}
@@ -53,14 +53,14 @@ def measure(vectors: np.ndarray, make: Callable[[np.ndarray], np.ndarray], *, tw
     return found
 
 
-def tell(progress: Progress) -> None:
-    """Show how far it is."""
+def report(progress: Progress) -> None:
+    """Print the progress."""
     if progress.done == progress.total or progress.done % 50 == 0:
         print(f"  {progress.part}: {progress.done:,} of {progress.total:,} {progress.unit}", flush=True)
 
 
 def main() -> None:
-    """Measure, print and keep."""
+    """Measure all maps, print the results and write the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dataset", default="debian-packages")
     parser.add_argument("--output", type=Path, default=RESULTS)
@@ -68,14 +68,14 @@ def main() -> None:
     graph = load(options.dataset)
     vectors = METHODS["propagated-attributes"](dim=150, seed=0).fit_transform(graph).vectors
     chosen = np.sort(np.random.default_rng(0).choice(len(vectors), min(SAMPLE, len(vectors)), replace=False))
-    some = vectors[chosen]
-    results: dict[str, Any] = {"nodes": len(vectors), "sample": len(some)}
+    sample = vectors[chosen]
+    results: dict[str, Any] = {"nodes": len(vectors), "sample": len(sample)}
     for name, table, make, twice in (
-        ("sample, pca", some, pca, True),
-        ("sample, tsne", some, tsne, True),
-        ("sample, scikit-learn", some, map_2d, False),
+        ("sample, pca", sample, pca, True),
+        ("sample, tsne", sample, tsne, True),
+        ("sample, scikit-learn", sample, map_2d, False),
         ("all, pca", vectors, pca, True),
-        ("all, tsne", vectors, lambda table: tsne(table, progress=tell), True),
+        ("all, tsne", vectors, lambda table: tsne(table, progress=report), True),
     ):
         results[name] = measure(table, make, twice=twice)
         print(name, results[name], flush=True)

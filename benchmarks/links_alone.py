@@ -1,10 +1,11 @@
-"""Nodes without attributes: which method makes the best of their links.
+"""Compare methods on graphs without attributes.
 
     python benchmarks/links_alone.py [--graphs stdlib caltech36 reed98 citeseer] [--seeds 1]
 
-The attributes of graphs are left out, methods learn from the links with their defaults, and a classifier predicts the
-labels: Macro-F1 with half of the labelled nodes for training, the mean of ten splits. Run k has seed k. Seconds are of
-`fit_transform` and as rough as the machine is busy. Writes results/links_alone.json after every graph.
+The attributes of the graphs are removed, methods learn from the links with their defaults, and a classifier predicts
+the labels. The score is Macro-F1 with half of the labelled nodes for training, the mean of ten splits. Run k has seed
+k. Seconds measure `fit_transform`; other work on the machine changes them. Writes results/links_alone.json after every
+graph.
 """
 
 import argparse
@@ -22,13 +23,13 @@ COMPARED = ("neural-brane", "propagated-attributes", "deepwalk", "line")
 
 
 def without_attributes(graph: AttributedGraph) -> AttributedGraph:
-    """The graph's links and labels."""
+    """Return the graph without its attributes."""
     none = graph.attributes[:, :0]
     return AttributedGraph(graph.adjacency, none, graph.ids, graph.attribute_names[:0], graph.labels, graph.name)
 
 
 def run(graph: AttributedGraph, title: str, seed: int) -> dict[str, object]:
-    """One training and its score."""
+    """Train a method once, and return its score and seconds."""
     began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # nodes without links have the vector zero
@@ -40,7 +41,7 @@ def run(graph: AttributedGraph, title: str, seed: int) -> dict[str, object]:
 
 
 def main() -> None:
-    """Run, print, write the file."""
+    """Run all trainings, print the scores and write them to the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--graphs", nargs="+", default=["stdlib", "caltech36", "reed98", "citeseer"])
     parser.add_argument("--seeds", type=int, default=1)

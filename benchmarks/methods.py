@@ -1,21 +1,21 @@
-"""Skip-gram training against gensim and random walks against PecanPy, all in one run on all cores.
+"""Compare our skip-gram training with gensim and our random walks with PecanPy, on all cores.
 
     python benchmarks/methods.py [--json] [--datasets citeseer arnetminer] [--walks debian-packages] [--rounds 2]
 
-Training: the same walks (10 a node, 80 nodes long), dim 150, window 10, 5 negatives, 1 epoch, for
+Training uses the same walks (10 per node, 80 nodes long), dim 150, window 10, 5 negatives and 1 epoch. Prints seconds,
 
     ours_s      DeepWalk on these walks: counting, pairs, negatives, training
-    gensim_s    Word2Vec(sg=1).train with as many workers as cores; its vocabulary is built beforehand
+    gensim_s    Word2Vec(sg=1).train with as many workers as cores; its vocabulary is built before
 
-Macro-F1 at 70 % of each, and whether a second run gives the same bits. Walks: seconds for 10,000 of them, 80
-nodes long, of first order (p = q = 1) and of second order (p = 0.5, q = 2), for
+the Macro-F1 of each at 70 %, and whether a second run gives the same bits. For walks, prints the seconds to draw 10,000
+walks of 80 nodes, of first order (p = q = 1) and of second order (p = 0.5, q = 2):
 
     ours_s      WalkSampler
-    pecanpy_s   its compiled loop alone, when already compiled: FirstOrderUnweighted or PreCompFirstOrder for the
-                first order, SparseOTF (which, as ours, keeps no table of transitions) for the second
+    pecanpy_s   only the compiled loop of PecanPy, after compilation: FirstOrderUnweighted or PreCompFirstOrder for the
+                first order, SparseOTF for the second, which like ours keeps no table of transitions
 
-The contenders take turns and each is judged by its best round. gensim and pecanpy are needed; a part whose library is
-not installed is left out, with the reason. PecanPy 2 needs NumPy below 2.
+The programs take turns, and the best round of each counts. Needs gensim and pecanpy; a part is left out if its library
+is not installed. PecanPy 2 needs NumPy below 2.
 """
 
 import argparse
@@ -40,10 +40,10 @@ ORDERS = {"first": (1.0, 1.0), "second": (0.5, 2.0)}
 
 
 def compare_training(graph: AttributedGraph, rounds: int) -> dict[str, Any]:
-    """Train both on one set of walks, in turn."""
+    """Train both programs on one set of walks in turn, and return the results."""
     walks = WalkSampler(graph.adjacency, length=LENGTH, seed=0).draw(0, len(graph) * WALKS_PER_NODE)
     sentences = [[str(node) for node in walk if node >= 0] for walk in walks]
-    ours(walks[:100], len(graph))  # compiles
+    ours(walks[:100], len(graph))  # compiles the kernels
     runs: dict[str, list[tuple[float, np.ndarray]]] = {"ours": [], "gensim": []}
     for _ in range(rounds):
         runs["ours"].append(ours(walks, len(graph)))
@@ -59,7 +59,7 @@ def compare_training(graph: AttributedGraph, rounds: int) -> dict[str, Any]:
 
 
 def ours(walks: np.ndarray, nodes: int) -> tuple[float, np.ndarray]:
-    """Seconds and vectors of DeepWalk's training on walks."""
+    """Train DeepWalk on walks, and return seconds and vectors."""
     method = DeepWalk(dim=DIM, walk_length=LENGTH, window=WINDOW)
     method.seed_ = 0
     start = time.perf_counter()
@@ -68,7 +68,7 @@ def ours(walks: np.ndarray, nodes: int) -> tuple[float, np.ndarray]:
 
 
 def gensim(sentences: list[list[str]], nodes: int) -> tuple[float, np.ndarray]:
-    """Seconds and vectors of gensim's training on the same walks."""
+    """Train gensim on the same walks, and return seconds and vectors."""
     from gensim.models import Word2Vec
 
     model = Word2Vec(
@@ -82,14 +82,14 @@ def gensim(sentences: list[list[str]], nodes: int) -> tuple[float, np.ndarray]:
 
 
 def compare_walks(graph: AttributedGraph, rounds: int) -> list[dict[str, Any]]:
-    """Draw the same number of walks by both, in turn, first order and second."""
+    """Draw as many walks with both programs in turn, of first and second order, and return the results."""
     results = []
     for order, (p, q) in ORDERS.items():
         sampler = WalkSampler(graph.adjacency, length=LENGTH, p=p, q=q, seed=0)
         contenders = {"ours": lambda s=sampler: s.draw(0, WALKS), "pecanpy": pecanpy(graph, p, q)}
         best = dict.fromkeys(contenders, np.inf)
         for run in contenders.values():
-            run()  # compiles
+            run()  # compiles the loop
         for _ in range(rounds):
             for name, run in contenders.items():
                 start = time.perf_counter()
@@ -102,7 +102,7 @@ def compare_walks(graph: AttributedGraph, rounds: int) -> list[dict[str, Any]]:
 
 
 def pecanpy(graph: AttributedGraph, p: float, q: float) -> Callable[[], object]:
-    """PecanPy's fastest loop that needs no table of second-order transitions, ready to run."""
+    """Return PecanPy's fastest loop without a table of second-order transitions, ready to run."""
     from pecanpy import pecanpy as library
 
     matrix = graph.adjacency
@@ -126,12 +126,12 @@ def pecanpy(graph: AttributedGraph, p: float, q: float) -> Callable[[], object]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--datasets", nargs="*", default=["citeseer", "arnetminer"], help="to train on")
-    parser.add_argument("--walks", nargs="*", default=["citeseer", "debian-packages"], help="to walk on")
-    parser.add_argument("--rounds", type=int, default=2, help="how often the contenders take turns")
+    parser.add_argument("--datasets", nargs="*", default=["citeseer", "arnetminer"], help="datasets of the training")
+    parser.add_argument("--walks", nargs="*", default=["citeseer", "debian-packages"], help="datasets of the walks")
+    parser.add_argument("--rounds", type=int, default=2, help="how many times the programs take turns")
     options = parser.parse_args()
     parts = {
         "training": lambda: [compare_training(load(name), options.rounds) for name in options.datasets],

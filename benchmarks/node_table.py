@@ -1,16 +1,16 @@
-"""A table of nodes to attributes, against reading the same CSV file with polars alone.
+"""Measure converting a table of nodes to attributes, compared with only reading the CSV file with polars.
 
     python benchmarks/node_table.py [--nodes 1000000] [--json]
 
-A table with two categories (200 and 20,000 values), two numbers and a text of eight words is written as CSV, then read
-and encoded in a process of its own. Prints
+Writes a table as CSV, with two categories (200 and 20,000 values), two numbers and a text of eight words, then reads
+and encodes it in a new process. Prints
 
-    polars_s          polars.read_csv alone, whose data frame takes frame_mb
-    read_s            the same file as our reader reads it
-    infer_s, fit_s    what the columns are; bins, values and words
-    encode_s          the sparse matrix, which takes matrix_mb
-    peak_mb           the most memory the process held, of which held_mb before it began
-    over_polars       all of ours against polars.read_csv
+    polars_s          seconds of polars.read_csv, whose data frame takes frame_mb
+    read_s            seconds of our reader for the same file
+    infer_s, fit_s    seconds to infer the kinds of columns, and to fit bins, values and words
+    encode_s          seconds to make the sparse matrix, which takes matrix_mb
+    peak_mb           peak memory of the process; held_mb is the part before reading
+    over_polars       the sum of our times divided by polars_s
 """
 
 import argparse
@@ -26,11 +26,11 @@ from neural_brane.experiments.compute import peak_memory, run
 from neural_brane.experiments.store import describe_machine
 
 WORDS = 20_000
-TEXT = 8  # words of a text
+TEXT = 8  # words per text
 
 
 def make(task: tuple[int, Path]) -> None:
-    """Write the table, (nodes, path)."""
+    """Write the table; task: (nodes, path)."""
     nodes, path = task
     random = np.random.default_rng(0)
     words = np.minimum(random.zipf(1.3, TEXT * nodes), WORDS)
@@ -47,7 +47,7 @@ def make(task: tuple[int, Path]) -> None:
 
 
 def encode(path: Path) -> dict[str, float]:
-    """Read the table and encode it; the figures of it."""
+    """Read and encode the table, and return the measurements."""
     from neural_brane.files.tables import read_frame
     from neural_brane.graph.columns import infer_columns
     from neural_brane.graph.encoder import Encoder
@@ -73,7 +73,7 @@ def encode(path: Path) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--json", action="store_true")

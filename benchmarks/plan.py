@@ -1,12 +1,12 @@
-"""A plan for graphs that fit no machine at hand: bytes for each rank, traffic, the network that it takes, hours.
+"""Plan trainings of graphs that are too large for our machines: memory per rank, traffic, network and hours.
 
     python benchmarks/plan.py [--quality]
 
-Nothing is trained. Rows that ranks ask each other for are counted on batches drawn from graphs that are here, and
-foretold from degrees for those that are not (`plan_rows.py`). Bytes follow from the formulas of `brane estimate
---ranks`. The time to compute a triplet is what other scripts have measured on one machine (`plan_hours.py`). It writes
-results/plan.json and results/plan.txt, and reads datasets of NEURAL_BRANE_DATA. With --quality it trains
-debian-packages on parts of the 300 triplets a node instead, and keeps the scores in the same files.
+Nothing is trained. The rows that ranks request from each other are counted on batches of available graphs, and computed
+from degrees for larger ones (`plan_rows.py`). Bytes follow from the formulas of `brane estimate --ranks`. Other scripts
+have measured the time of a triplet on one machine (`plan_hours.py`). The script reads datasets from NEURAL_BRANE_DATA
+and writes results/plan.json and results/plan.txt. With --quality, it instead trains debian-packages on shares of the
+300 triplets per node, and adds the scores to the same files.
 """
 
 import argparse
@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from plan_cases import MODELS, PLANNED, RANKS, SHARE, settings_of, shapes, sizes_of
 from plan_hours import hosts, hours, networks, spectral_bytes, speeds
-from plan_rows import Shape, asked, counted, foretold, power_law_graph, unshared
-from plan_text import tell
+from plan_rows import Shape, counted, expected, power_law_graph, requested, unshared
+from plan_text import render
 
 from neural_brane import AttributedGraph, NeuralBrane, load, synthetic
 from neural_brane.distributed.estimate import PROGRAM_BYTES, BatchRows, estimate_rank, traffic_of
@@ -28,16 +28,16 @@ from neural_brane.sampling.triplets import TripletSampler
 
 RESULTS = Path(__file__).parent / "results"
 GRAPHS = ("citeseer", "acm", "arnetminer", "debian-packages")
-MADE = (10_000, 100_000, 1_000_000)  # nodes of graphs that are made here, of both kinds
+MADE = (10_000, 100_000, 1_000_000)  # nodes of made graphs, of both kinds
 GROWTH = (10**4, 10**5, 10**6, 10**7, 10**8, 10**9)
-TRIPLETS = (256, 4_096, 65_536)  # of a rank in a step
-LARGE = 90_000  # nodes of the graphs on which the balance between ranks is counted
-BALANCED = (2, 8, 64)  # ranks
+TRIPLETS = (256, 4_096, 65_536)  # triplets of a rank per step
+LARGE = 90_000  # the balance between ranks is counted on graphs with at least so many nodes
+BALANCED = (2, 8, 64)  # numbers of ranks
 FRACTIONS = (0.03, 0.1, 0.3, 1.0)
 
 
 def graphs() -> Iterator[tuple[str, AttributedGraph]]:
-    """Those that rows are counted on, one at a time."""
+    """Yield the graphs on which rows are counted, one at a time."""
     for name in GRAPHS:
         yield name, load(name)
     for nodes in MADE:
@@ -46,13 +46,13 @@ def graphs() -> Iterator[tuple[str, AttributedGraph]]:
 
 
 def count() -> tuple[list[dict], list[dict]]:
-    """Rows for each triplet, counted and foretold; and how evenly they fall on the ranks."""
+    """Return the rows per triplet, counted and expected, and how evenly they fall on the ranks."""
     rows, balance = [], []
     for name, graph in graphs():
         sampler, shape = TripletSampler(graph.adjacency), Shape.of(graph)
         most = dict(zip(("attribute_rows", "neighbour_rows"), unshared(shape), strict=True))
         for triplets in TRIPLETS:
-            found, guess = counted(graph, sampler, triplets), foretold(shape, triplets)
+            found, guess = counted(graph, sampler, triplets), expected(shape, triplets)
             each = per_triplet(found)
             ratio = {key: getattr(guess, key) / getattr(found, key) for key in each}
             rows.append({"graph": name, "nodes": len(graph), "edges": graph.edges, "triplets": triplets,
@@ -63,11 +63,11 @@ def count() -> tuple[list[dict], list[dict]]:
 
 
 def spread(graph: AttributedGraph, sampler: TripletSampler, ranks: int) -> dict:
-    """Of one batch of SHARE triplets in all: what the busiest rank asks and is asked for, against the mean."""
+    """Return the most rows that one rank requests, and is asked for, over the mean, in one batch of SHARE triplets."""
     batch = sampler.draw(0, SHARE)
     found: dict = {"ranks": ranks}
     for kind, matrix in (("attribute_rows", graph.attributes), ("neighbour_rows", graph.adjacency)):
-        table = asked(matrix, batch, ranks)
+        table = requested(matrix, batch, ranks)
         per_rank = table.sum() / ranks
         found[kind] = {"busiest_asker": float(table.sum(axis=1).max() / per_rank),
                        "busiest_owner": float(table.sum(axis=0).max() / per_rank),
@@ -76,17 +76,17 @@ def spread(graph: AttributedGraph, sampler: TripletSampler, ranks: int) -> dict:
 
 
 def per_triplet(rows: BatchRows) -> dict[str, float]:
-    """What a share of a batch names, divided by its triplets."""
+    """Return the rows of a share of a batch per triplet."""
     return {key: value / rows.triplets for key, value in rows._asdict().items() if key != "triplets"}
 
 
 def grow() -> list[dict]:
-    """Rows for each triplet by the number of nodes, foretold."""
+    """Return the expected rows per triplet by the number of nodes."""
     found = []
     for nodes in GROWTH:
         for name, shape in shapes(nodes).items():
             for triplets in TRIPLETS:
-                rows = foretold(shape, triplets)
+                rows = expected(shape, triplets)
                 each = per_triplet(rows)
                 found.append({"shape": name, "nodes": nodes, "triplets": triplets, "per_triplet": each,
                               "unshared": unshared(shape)})  # fmt: skip
@@ -94,7 +94,7 @@ def grow() -> list[dict]:
 
 
 def cases() -> Iterator[tuple[dict, Shape]]:
-    """Every graph of the plan with every model and number of ranks."""
+    """Yield every combination of graph, model and number of ranks."""
     for nodes in PLANNED:
         for name, shape in shapes(nodes).items():
             for model in MODELS:
@@ -103,12 +103,12 @@ def cases() -> Iterator[tuple[dict, Shape]]:
 
 
 def memory() -> list[dict]:
-    """Bytes of a rank by moment and part, and of what a host's ranks share."""
+    """Return the bytes of a rank by moment and part, and the bytes that a host's ranks share."""
     found = []
     for case, shape in cases():
         nodes, ranks = case["nodes"], case["ranks"]
         sizes, settings = sizes_of(nodes), settings_of(case["model"], nodes, ranks)
-        one = estimate_rank(sizes, sizes, settings, ranks, batch=foretold(shape, SHARE))
+        one = estimate_rank(sizes, sizes, settings, ranks, batch=expected(shape, SHARE))
         moments = {name: dict(parts) for name, parts in one.moments.items()}
         most = {name: PROGRAM_BYTES + one.graph + sum(parts.values()) for name, parts in moments.items()}
         found.append(case | {"graph": one.graph, "moments": moments, "at_most": most, "host": one.host})
@@ -116,11 +116,11 @@ def memory() -> list[dict]:
 
 
 def traffic() -> list[dict]:
-    """Bytes that a rank sends for each triplet of its own, and in all products of the spectral part."""
+    """Return the bytes that a rank sends per triplet, and in all matrix products of the spectral part."""
     found = []
     for case, shape in cases():
         settings = settings_of(case["model"], case["nodes"], case["ranks"])
-        sent = traffic_of(foretold(shape, SHARE), settings, case["ranks"])
+        sent = traffic_of(expected(shape, SHARE), settings, case["ranks"])
         figures = {
             "per_triplet": {key: value / SHARE for key, value in sent._asdict().items()},
             "with_copies": sent.with_copies / SHARE,
@@ -132,7 +132,7 @@ def traffic() -> list[dict]:
 
 
 def quality() -> dict:
-    """Macro-F1 at half the labels and the last loss, by the share of 300 triplets a node that were trained."""
+    """Train with shares of 300 triplets per node, and return Macro-F1 at half the labels and the last loss."""
     from neural_brane.evaluate.classify import classify
     from neural_brane.experiments.store import describe_machine
 
@@ -151,7 +151,7 @@ def quality() -> dict:
 
 
 def plan() -> dict[str, Any]:
-    """All figures but those of a training."""
+    """Return all parts of the plan except the scores of trainings."""
     rows, balance = count()
     sent, held = traffic(), memory()
     needed = networks(sent)
@@ -169,14 +169,14 @@ def plan() -> dict[str, Any]:
 
 
 def main() -> None:
-    """Compute the plan, print it and keep it."""
+    """Compute the plan, print it and write it to the files."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quality", action="store_true")
+    parser.add_argument("--quality", action="store_true", help="train debian-packages and score it")
     found = {"quality": quality()} if parser.parse_args().quality else plan()
     path = RESULTS / "plan.json"
     kept = json.loads(path.read_text()) if path.is_file() else {}
     kept = rounded(kept | found)
-    text = tell(kept)
+    text = render(kept)
     for output, content in ((path, lines(kept)), (path.with_suffix(".txt"), text)):
         with atomic(output) as draft:
             draft.write_text(content, encoding="utf-8")
@@ -184,7 +184,7 @@ def main() -> None:
 
 
 def lines(kept: dict[str, Any]) -> str:
-    """JSON with a line for every row."""
+    """Return JSON with one line per row."""
     parts = []
     for name, value in kept.items():
         rows = [f"  {json.dumps(row)}" for row in value] if isinstance(value, list) else None
@@ -195,7 +195,7 @@ def lines(kept: dict[str, Any]) -> str:
 
 
 def rounded(value: Any) -> Any:
-    """Numbers of four digits, so that the same plan is the same file on any machine."""
+    """Round numbers to four digits, so that all machines write the same file."""
     if isinstance(value, dict):
         return {key: rounded(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

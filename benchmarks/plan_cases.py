@@ -1,4 +1,4 @@
-"""The graphs and models of the plan: their shapes, sizes and settings."""
+"""Define the graphs and models of the plan: shapes, sizes and settings."""
 
 from functools import cache
 from typing import Any
@@ -21,13 +21,13 @@ MODELS: dict[str, dict[str, Any]] = {
 
 @cache
 def debian_shape() -> Shape:
-    """The degrees of a real graph with hubs."""
+    """Return the shape of debian-packages, a real graph with hubs."""
     return Shape.of(load("debian-packages"))
 
 
 @cache
 def shapes(nodes: int) -> dict[str, Shape]:
-    """The graphs of the plan: as even as can be, by a power law, and many copies of Debian's packages."""
+    """Return the shapes of the plan: equal degrees, a power law, and many copies of debian-packages."""
     debian = debian_shape()
     known = debian.nodes.sum()
     scale = (mean * known / (own * debian.nodes).sum()
@@ -37,12 +37,12 @@ def shapes(nodes: int) -> dict[str, Shape]:
 
 
 def sizes_of(nodes: int) -> Sizes:
-    """Ten edges and twenty attributes a node, an attribute for ten nodes."""
+    """Return the sizes of a graph with 10 edges and 20 attributes per node, and one attribute per 10 nodes."""
     return Sizes(nodes=nodes, edges=nodes * DEGREE // 2, attributes=nodes // NODES_PER_ATTRIBUTE,
                  attribute_entries=nodes * ATTRIBUTES_PER_NODE)  # fmt: skip
 
 
 def settings_of(model: str, nodes: int, ranks: int) -> dict[str, Any]:
-    """The parameters in force, with SHARE triplets a rank and step."""
+    """Return the parameters of a model, with SHARE triplets per rank and step."""
     method = NeuralBrane(**MODELS[model], batch_size=SHARE * ranks)
     return method._settings_for(sizes_of(nodes))

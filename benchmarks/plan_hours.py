@@ -1,11 +1,11 @@
-"""From bytes to hours: the speed that was measured, the network that it asks for, and what slower ones cost."""
+"""Convert bytes to hours: measured speeds, the network that they need, and the hours with slower networks."""
 
 import json
 from pathlib import Path
 from typing import Any
 
 from plan_cases import ALONE, MODELS, SHARE, shapes
-from plan_rows import Shape, even, foretold, named
+from plan_rows import Shape, distinct, even, expected
 
 from neural_brane import NeuralBrane
 from neural_brane.distributed.estimate import row_bytes
@@ -14,11 +14,11 @@ from neural_brane.methods.training import spectral_width
 
 RESULTS = Path(__file__).parent / "results"
 TRIPLETS_PER_NODE = 300
-NETWORKS = (10, 25, 100, 400, 3_600)  # Gbit/s that a rank can send; the last is NVLink's, within a host
-HOURS_OF = (64, 256)  # ranks
+NETWORKS = (10, 25, 100, 400, 3_600)  # Gbit/s that a rank can send; the last is NVLink within a host
+HOURS_OF = (64, 256)  # numbers of ranks
 H200, CORES = "NVIDIA H200", "2 cores"
-MEASURED_NODES, CPU_BATCH = 1_000_000, 100  # of the graph in gpu.json; triplets of a step in scale.json
-# Hosts that are assumed: ranks on each, bytes and network of a rank, and how many times as fast as measured a rank is.
+MEASURED_NODES, CPU_BATCH = 1_000_000, 100  # nodes of the graph in gpu.json; triplets per step in scale.json
+# Each kind of host has a number of ranks, memory and network per rank, and a speed relative to the measured machine.
 HOSTS = {
     "8 H200 of 141 GB, 400 Gbit/s each": {"ranks": 8, "bytes": 141e9, "gbit": 400, "machine": H200, "times": 1},
     "64 cores, 512 GB, 100 Gbit/s": {"ranks": 1, "bytes": 512e9, "gbit": 100, "machine": CORES, "times": 32},
@@ -26,23 +26,24 @@ HOSTS = {
 
 
 def spectral_bytes(shape: Shape, settings: dict[str, Any], ranks: int) -> float:
-    """What a rank sends over all products, in float32: each row that a product needs once, or each sum that it makes.
+    """Return the bytes that a rank sends in all matrix products of the spectral part, in float32.
 
-    A product with attributes fetches the rows of a rank's distinct attributes; its transpose sends sums for as many.
+    Each product fetches every row that it needs once, or sends every sum that it makes. A product with attributes
+    fetches the rows of a rank's distinct attributes; its transpose sends sums for as many.
     """
     if not settings["spectral_dim"]:
         return 0.0
     hops, links = len(settings["hop_weights"]), (shape.degrees * shape.nodes).sum()
     entries = (shape.bags * shape.nodes).sum()
-    neighbours = named(shape.degrees, shape.nodes, links / ranks)
-    words = named(shape.frequencies, shape.attributes, entries / ranks)
+    neighbours = distinct(shape.degrees, shape.nodes, links / ranks)
+    words = distinct(shape.frequencies, shape.attributes, entries / ranks)
     fetched = (2 * (hops - 1) + 2 * hops) * neighbours + 2 * hops * words
     width = spectral_width(int(shape.nodes.sum()), settings["spectral_dim"])
     return (ITERATIONS + 0.5) * fetched * 4 * width * (ranks - 1) / ranks
 
 
 def speeds() -> dict[str, dict]:
-    """Triplets a second that one rank has been measured at, alone, with the model ALONE on an even graph."""
+    """Return the measured triplets per second of a single rank, with the model ALONE on an even graph."""
     gpu, cpu = (json.loads((RESULTS / f"{name}.json").read_text()) for name in ("gpu", "scale"))
     large = next(row for row in gpu["large"]["rows"]
                  if (row["recipe"], row["batch"]) == ("default", SHARE) and "deterministic" not in row)  # fmt: skip
@@ -55,17 +56,17 @@ def speeds() -> dict[str, dict]:
 
 
 def pooled_bytes(model: str, shape: Shape, triplets: int) -> float:
-    """That pooling reads for a triplet: the bags of every distinct node of a batch."""
+    """Return the bytes that pooling reads per triplet: the bags of every distinct node of a batch."""
     own, other = row_bytes(NeuralBrane(**MODELS[model]).parameters_in_force())
-    batch = foretold(shape, triplets)
+    batch = expected(shape, triplets)
     return (batch.attribute_entries * own + batch.neighbour_entries * other) / triplets
 
 
 def networks(sent: list[dict]) -> list[dict]:
-    """Gbit/s for each rank at which sending takes no longer than computing, by the measured speeds.
+    """Return the Gbit/s per rank at which sending takes as long as computing, at the measured speeds.
 
-    They were measured on even graphs; where others, or another model, pool more bytes for a triplet, they are taken to
-    need that much more time, and where they pool fewer, no less.
+    Speeds were measured on even graphs. If a graph or model pools more bytes per triplet, its time is assumed to grow
+    in proportion; if it pools fewer, the time is assumed equal.
     """
     found = []
     for one in sent:
@@ -83,7 +84,7 @@ def networks(sent: list[dict]) -> list[dict]:
 
 
 def hours(sent: list[dict], needed: list[dict]) -> list[dict]:
-    """Hours of all triplets by the network of a rank, and of the spectral part's traffic."""
+    """Return the hours of all triplets, and of the spectral part's traffic, by the network of a rank."""
     rates = _rates(needed)
     return [
         {key: one[key] for key in ("nodes", "shape", "model", "ranks")}
@@ -95,14 +96,14 @@ def hours(sent: list[dict], needed: list[dict]) -> list[dict]:
 
 
 def hosts(sent: list[dict], held: list[dict], needed: list[dict]) -> list[dict]:
-    """The fewest hosts of each kind whose memory holds every rank, and their hours; `hosts` is None where none do."""
+    """Return the fewest hosts of each kind with enough memory, and their hours; `hosts` is None if none suffice."""
     rates = _rates(needed)
     found: dict[tuple, dict] = {}
     for kind, host in HOSTS.items():
         for one, memory in zip(sent, held, strict=True):
             case = {key: one[key] for key in ("nodes", "shape", "model")} | {"host": kind, "hosts": None}
             earlier = found.setdefault(tuple(case.values()), case)
-            # Sampling tables are made in a host's own memory, not in that of its GPUs.
+            # Sampling tables are made in the memory of the host, not of its GPUs.
             most = max(count for moment, count in memory["at_most"].items() if moment != "sampling tables")
             if earlier["hosts"] or most > host["bytes"]:
                 continue
@@ -113,7 +114,7 @@ def hosts(sent: list[dict], held: list[dict], needed: list[dict]) -> list[dict]:
 
 
 def _hours(one: dict, rate: float, gbit: float) -> dict:
-    own = TRIPLETS_PER_NODE * one["nodes"] / one["ranks"]  # triplets of a rank
+    own = TRIPLETS_PER_NODE * one["nodes"] / one["ranks"]  # triplets per rank
     computing = own / rate
     sending, spectral = (8 * count / (gbit * 1e9) for count in (own * one["by_range"], one["spectral_bytes"]))
     lengths = 8 * own * one["per_triplet"]["lengths"] / (gbit * 1e9)

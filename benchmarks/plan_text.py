@@ -1,16 +1,16 @@
-"""The plan's figures as tables for people."""
+"""Print the plan as Markdown tables."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from neural_brane.graph.memory import show_size
 
-FEW, MANY = 256, 65_536  # triplets of a rank in a step
+FEW, MANY = 256, 65_536  # triplets of a rank per step
 RANKS = 64
 
 
-def tell(kept: dict[str, Any]) -> str:
-    """All tables, one after another."""
+def render(kept: dict[str, Any]) -> str:
+    """Return all tables, one after another."""
     parts = [
         _rows(kept["rows"]), _balance(kept["balance"]), _growth(kept["growth"]), _memory(kept["memory"]),
         _traffic(kept["traffic"]), _networks(kept["networks"], kept["speeds"]), _hours(kept["hours"]),
@@ -22,7 +22,7 @@ def tell(kept: dict[str, Any]) -> str:
 
 
 def table(title: str, columns: tuple[str, ...], rows: Iterator[tuple[str, ...]] | list[tuple[str, ...]]) -> str:
-    """A table in Markdown under its title."""
+    """Return a Markdown table under its title."""
     lines = [columns, ("---",) * len(columns), *rows]
     return "\n".join([f"{title}\n", *("| " + " | ".join(line) + " |" for line in lines)])
 
@@ -39,23 +39,32 @@ def _rows(rows: list[dict]) -> str:
         cells = [f"{_pair(row['per_triplet'])} ({_pair(row['foretold_over_counted'], 2)})" for row in own]
         lines.append((name, f"{own[0]['nodes']:,}", _pair(own[0]["unshared"]), *cells))
     return table(
-        "Rows that a rank asks for, for each of its triplets (attributes + neighbours), counted on drawn batches. In "
-        "brackets: what follows from degrees alone, over what was counted.",
-        ("graph", "nodes", "if none were shared", *(f"{count:,} triplets a rank" for count in triplets)),
+        "Rows that a rank requests per triplet (attributes + neighbours), counted on drawn batches. In brackets: the "
+        "number computed from degrees, divided by the counted one.",
+        ("graph", "nodes", "if no row were shared", *(f"{count:,} triplets per rank" for count in triplets)),
         lines,
     )
 
 
 def _balance(rows: list[dict]) -> str:
-    kinds, whats = ("attribute_rows", "neighbour_rows"), ("busiest_asker", "busiest_owner", "away")
+    kinds, measures = ("attribute_rows", "neighbour_rows"), ("busiest_asker", "busiest_owner", "away")
     lines = [
-        (row["graph"], str(row["ranks"]), *(f"{row[kind][what]:.2f}" for kind in kinds for what in whats))
+        (row["graph"], str(row["ranks"]), *(f"{row[kind][measure]:.2f}" for kind in kinds for measure in measures))
         for row in rows
     ]
     return table(
-        f"How evenly one batch of {MANY:,} triplets in all falls on the ranks: the busiest rank over the mean, and the "
-        "share of rows that another rank owns.",
-        ("graph", "ranks", "attributes: asker", "owner", "away", "neighbours: asker", "owner", "away"),
+        f"Balance between ranks for one batch of {MANY:,} triplets in total: the most rows that one rank requests and "
+        "that are requested from one owner, each divided by the mean, and the share of rows owned by another rank.",
+        (
+            "graph",
+            "ranks",
+            "attributes: by one rank",
+            "from one owner",
+            "other owner",
+            "neighbours: by one rank",
+            "from one owner",
+            "other owner",
+        ),
         lines,
     )
 
@@ -70,8 +79,8 @@ def _growth(rows: list[dict]) -> str:
         lines.append((f"{nodes:,}", *cells))
     shapes = list(dict.fromkeys(row["shape"] for row in rows))
     return table(
-        "How the rows for each triplet grow with the nodes, foretold from degrees (20 neighbours and 20 attributes a "
-        "node on average), at two numbers of triplets a rank and step.",
+        "Rows per triplet by the number of nodes, computed from degrees (on average 20 neighbours and 20 attributes "
+        "per node), at two numbers of triplets per rank and step.",
         ("nodes", *(f"{shape}, {count:,}" for shape in shapes for count in (FEW, MANY))),
         lines,
     )
@@ -89,8 +98,9 @@ def _memory(rows: list[dict]) -> str:
                       show_size(row["moments"]["training"]["tables"]), *cells,
                       show_size(sum(row["host"].values()))))  # fmt: skip
     return table(
-        f"Memory of a rank, default recipe, dim 150, {MANY:,} triplets a rank and step, the graph by node range; the "
-        "moments are peaks. Sampling tables are made by the first rank of a host.",
+        f"Memory of a rank: default recipe, dim 150, {MANY:,} triplets per rank and step, a range of the graph's nodes "
+        "per rank. The columns of the four moments, from 'spectral products' to 'vectors', are peaks. The first rank "
+        "of a host makes the sampling tables.",
         ("nodes", "shape", "ranks", "range of the graph", "tables P and P'", "spectral products", "sampling tables",
          "training", "vectors", "a host's copy of the graph and sampling tables"),
         lines,
@@ -107,10 +117,10 @@ def _traffic(rows: list[dict]) -> str:
         lines.append((f"{row['nodes']:,}", row["shape"], row["model"], *cells, show_size(row["by_range"]),
                       show_size(row["by_range"] * MANY), show_size(row["spectral_bytes"])))  # fmt: skip
     return table(
-        f"What one of {RANKS} ranks sends for each of its triplets, by kind; it gets as many. A step has {MANY:,} "
-        "triplets a rank. W and b add at most 3 bytes a triplet.",
-        ("nodes", "shape", "model", "ids", "lengths of bags", "rows", "gradients", "graph by range", "in all",
-         "in a step", "all products of the spectral part"),
+        f"Bytes that one of {RANKS} ranks sends per triplet, by kind; it receives as many. A step has {MANY:,} "
+        "triplets per rank. W and b add at most 3 bytes per triplet.",
+        ("nodes", "shape", "model", "ids", "lengths of bags", "rows", "gradients", "graph by range", "total",
+         "per step", "all products of the spectral part"),
         lines,
     )  # fmt: skip
 
@@ -123,9 +133,9 @@ def _networks(rows: list[dict], speeds: dict[str, dict]) -> str:
     ]  # fmt: skip
     sources = "; ".join(f"{name}: {one['triplets_per_second']:,.0f} ({one['source']})" for name, one in speeds.items())
     return table(
-        "The network for each rank, in Gbit/s, at which it stops being the bound. Triplets a second as measured: "
-        f"{sources}; less where a triplet pools more bytes than there.",
-        ("nodes", "shape", "model", "a rank is", "triplets a second", "Gbit/s", "Gbit/s, graph by range"),
+        "Gbit/s per rank at which sending takes as long as computing. Measured triplets per second: "
+        f"{sources}; fewer are assumed if a triplet pools more bytes.",
+        ("nodes", "shape", "model", "machine of a rank", "triplets per second", "Gbit/s", "Gbit/s, graph by range"),
         lines,
     )
 
@@ -140,9 +150,9 @@ def _hours(rows: list[dict]) -> str:
         cells = [_hour(own[gbit]) for gbit in networks]
         lines.append((f"{key[0]:,}", *map(str, key[1:]), *cells))
     return table(
-        "Hours of 300 triplets a node with the default recipe and, after the +, of the spectral part's traffic, by the "
-        "Gbit/s of each rank, all of it used, the graph by range. With * computing is the bound; in brackets without "
-        "the lengths of bags.",
+        "Hours to train 300 triplets per node with the default recipe and, after the +, to send the spectral part's "
+        "rows, if each rank uses all of its Gbit/s and keeps a range of the graph. * means that computing takes longer "
+        "than sending. In brackets: hours without sending the lengths of bags.",
         (*keys, *(f"{gbit:,} Gbit/s" for gbit in networks)),
         lines,
     )
@@ -151,13 +161,13 @@ def _hours(rows: list[dict]) -> str:
 def _hosts(rows: list[dict]) -> str:
     lines = []
     for row in rows:
-        cells = ("none of them", "", "", "")
+        cells = ("none suffice", "", "", "")
         if row["hosts"]:
             cells = (f"{row['hosts']:,}", f"{row['ranks']:,}", show_size(row["bytes"]), _hour(row))
         lines.append((f"{row['nodes']:,}", row["shape"], row["model"], row["host"], *cells))
     return table(
-        f"The fewest hosts, of 8 to 256 ranks with {MANY:,} triplets each, whose memory suffices; hours as above.",
-        ("nodes", "shape", "model", "hosts that are assumed", "hosts", "ranks", "a rank at most", "hours"),
+        f"The fewest hosts with enough memory, for 8 to 256 ranks with {MANY:,} triplets each; hours as above.",
+        ("nodes", "shape", "model", "assumed hosts", "hosts", "ranks", "peak of a rank", "hours"),
         lines,
     )
 
@@ -178,8 +188,8 @@ def _quality(kept: dict) -> str:
         for row in kept["rows"]
     ]
     return table(
-        f"How many triplets suffice on the largest graph with classes here, {kept['graph']}: default recipe, one seed, "
-        "Macro-F1 at half the labels.",
-        ("of 300 a node", "triplets a node", "Macro-F1", "loss"),
+        f"Scores by the number of triplets, on the largest available graph with classes, {kept['graph']}: default "
+        "recipe, one seed, Macro-F1 at half the labels.",
+        ("share of 300 per node", "triplets per node", "Macro-F1", "loss"),
         lines,
     )

@@ -1,25 +1,25 @@
-"""Methods beside what others have published of them: the figures of published.toml, and ours in the same task.
+"""Compare our methods with scores that others published: published.toml lists them, we train in the same task.
 
     python benchmarks/quality.py --published [--methods NAME…] [--seeds 3] [--files FOLDER]
-    python benchmarks/quality.py --published --show                  print what the file holds and train nothing
+    python benchmarks/quality.py --published --show                  print the stored scores and train nothing
 
-A figure of published.toml names the method, the graph, the parameters that its authors ran with where they are not our
-defaults, and the task: `train` is a share of the labelled nodes or, as a whole number, how many nodes of each class the
-regression learns from; all others are predicted. Run k has seed k and ten random splits, vectors as they are, C = 1 or
-what the figure says ("cv": chosen by cross-validation inside the training part). Where the graph at hand is not quite
-the one of the figure, `differs` says how.
+An entry ("figure") of published.toml names the method, the graph, the authors' parameters if they differ from our
+defaults, and the task. `train` is a share of the labelled nodes or, if it is a whole number, the number of training
+nodes per class; all other nodes are predicted. Run k has seed k and ten random splits of the unscaled vectors. C is 1
+or the value of the entry; "cv" means cross-validation on the training nodes. If our graph differs from the authors'
+graph, `differs` says how.
 
-With train = "planetoid" and C = "validation" the nodes are divided as in the files of kimiyoung/planetoid, by which
-graph neural networks are compared: 20 nodes of each class to learn from, 500 that C is chosen by, and 1,000 that are
-predicted. planetoid.json lists them by our ids: attributes are in the same order in both files, and a node is known by
-its attributes and class. (Among 27 nodes of cora and 16 of citeseer two or more have both in common; which is which is
-then not known.)
+With train = "planetoid" and C = "validation" the nodes are divided as in the files of kimiyoung/planetoid, which are
+used to compare graph neural networks: 20 training nodes per class, 500 nodes to choose C, and 1,000 nodes to predict.
+planetoid.json lists them by our ids. Attributes have the same order in both files, and a node is recognised by its
+attributes and class. (27 nodes of cora and 16 of citeseer share both with another node, so their ids are ambiguous.)
 
-Graphs are those known by name, and those of FOLDER, each in two files: NAME.ungraph has an edge a line, the numbers of
-two nodes; line k of NAME.cmty has the nodes with label k. These have several labels a node, and as many are predicted
-as a node has. The program of ProNE's authors (lykeven/ProNE, folder data) has such files of ppi and wikipedia. That of
-DeepWalk's (phanein/deepwalk, folder example_graphs) has blogcatalog as a file of MATLAB, which SciPy reads. A figure of
-a graph that is not at hand is listed and not run. Written to results/published.json, run by run.
+Graphs are named datasets, or graphs of FOLDER in two files: each line of NAME.ungraph has the numbers of the two nodes
+of an edge, and line k of NAME.cmty has the nodes with label k. Nodes of such graphs may have several labels, and as
+many are predicted as a node has. The program of ProNE's authors (lykeven/ProNE, folder data) has such files for ppi and
+wikipedia. The program of DeepWalk's authors (phanein/deepwalk, folder example_graphs) has blogcatalog as a MATLAB file,
+which SciPy reads. If a graph is not available, the score is listed and nothing is trained. Every run is written to
+results/published.json as it ends.
 """
 
 import json
@@ -48,15 +48,15 @@ FIGURES = Path(__file__).with_name("published.toml")
 PATH = Path(__file__).parent / "results" / "published.json"
 DIVISIONS = Path(__file__).with_name("planetoid.json")
 FIXED = "planetoid"
-PENALTIES = [10.0**power for power in range(-4, 4)]  # the values of C that the fixed division chooses from
+PENALTIES = [10.0**power for power in range(-4, 4)]  # values of C to choose from with the fixed division
 SPLITS = 10
-DECIDE = ("method", "dataset", "parameters", "train", "C")  # what of a figure decides our own score
+DECIDE = ("method", "dataset", "parameters", "train", "C")  # fields of an entry that affect our score
 NAMES = {"micro_f1": "Micro-F1", "macro_f1": "Macro-F1"}
-TOLERANCE = 0.03  # how far below a published figure a method may stay
+TOLERANCE = 0.03  # largest acceptable difference below a published score
 
 
 def read_figures(names: Iterable[str] | None = None) -> list[dict[str, Any]]:
-    """The published figures, of some methods or of all."""
+    """Return the published scores of some methods, or of all."""
     found = tomllib.loads(FIGURES.read_text(encoding="utf-8"))["figure"]
     return [
         {"parameters": {}, "C": 1.0, "note": "", "differs": ""} | one
@@ -66,7 +66,7 @@ def read_figures(names: Iterable[str] | None = None) -> list[dict[str, Any]]:
 
 
 def few_of_each(labels: np.ndarray, count: int, seed: int) -> tuple[Splits, float]:
-    """Splits that train on `count` nodes of each class, and the share of the labelled nodes that this is."""
+    """Return splits with `count` training nodes per class, and their share of the labelled nodes."""
     known = labels[labels != ""]
     numbers = np.unique(known, return_inverse=True)[1]
     orders = []
@@ -78,7 +78,7 @@ def few_of_each(labels: np.ndarray, count: int, seed: int) -> tuple[Splits, floa
 
 
 def find_graph(name: str, folder: Path | None) -> tuple[AttributedGraph, Any] | None:
-    """A graph and the labels of its nodes, one or several each; None where it is not at hand."""
+    """Return a graph and the labels of its nodes, one or several per node, or None if it is not available."""
     if name in registry():
         graph = load(name)
         return graph, graph.labels
@@ -98,7 +98,7 @@ def find_graph(name: str, folder: Path | None) -> tuple[AttributedGraph, Any] | 
 
 
 def score(graph: AttributedGraph, labels: Any, figure: dict[str, Any], seed: int) -> dict[str, Any]:
-    """One training, in the task of a figure; labels: one a node, or a sparse table (nodes, labels) of several."""
+    """Train once in the task of an entry, and return the scores; labels: one per node, or sparse (nodes, labels)."""
     method = METHODS[figure["method"]](**figure["parameters"], seed=seed)
     begun = time.perf_counter()
     with warnings.catch_warnings():
@@ -121,14 +121,14 @@ def score(graph: AttributedGraph, labels: Any, figure: dict[str, Any], seed: int
 
 
 def classify_divided(vectors: np.ndarray, graph: AttributedGraph) -> Score:
-    """The score of the fixed division's test part, with the C that is best for its validation part, or the smallest."""
+    """Return the score of the fixed division's test nodes, with the smallest C that is best on its validation nodes."""
     validation, test = (learn_and_predict(graph, part) for part in ("validation", "test"))
     by_penalty = [validation(vectors, C).micro.mean for C in PENALTIES]
     return test(vectors, PENALTIES[int(np.argmax(by_penalty))])
 
 
 def learn_and_predict(graph: AttributedGraph, part: str) -> Callable[[np.ndarray, float], Score]:
-    """A function that scores vectors: it learns the fixed division's training part and predicts another part of it."""
+    """Return a function that scores vectors: it learns the fixed division's training nodes and predicts `part`."""
     division = json.loads(DIVISIONS.read_text(encoding="utf-8"))[graph.name]
     learned, predicted = (np.isin(graph.ids, division[name]) for name in ("train", part))
     known = np.where(learned | predicted, graph.labels, "")
@@ -138,7 +138,7 @@ def learn_and_predict(graph: AttributedGraph, part: str) -> Callable[[np.ndarray
 
 
 def fill(runs: list[dict], figures: list[dict], seeds: int, folder: Path | None) -> list[dict]:
-    """Train what is missing; every run is written as it ends."""
+    """Compute missing runs, and write every run as it ends."""
     for figure in figures:
         done = {run["seed"] for run in runs_of(runs, figure)}
         found = find_graph(figure["dataset"], folder)
@@ -152,45 +152,45 @@ def fill(runs: list[dict], figures: list[dict], seeds: int, folder: Path | None)
 
 
 def write(runs: list[dict]) -> None:
-    """Write our runs, and all figures beside them."""
+    """Write our runs beside all published scores."""
     with atomic(PATH) as draft:
         record = {"machine": describe_machine(), "figures": summarise(runs, read_figures()), "runs": runs}
         draft.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 def runs_of(runs: list[dict], figure: dict[str, Any]) -> list[dict]:
-    """Our runs in the task of a figure."""
+    """Return our runs in the task of an entry."""
     return [run for run in runs if all(run[name] == figure[name] for name in DECIDE)]
 
 
 def summarise(runs: list[dict], figures: list[dict]) -> list[dict]:
-    """Every figure with our mean over the seeds and the difference; None where its graph is not at hand."""
+    """Return every published score with our mean over seeds and the difference, or None without our runs."""
     rows = []
     for figure in figures:
         own = [run[figure["measure"]] for run in runs_of(runs, figure)]
         ours = fmean(own) if own else None
         difference = None if ours is None else ours - figure["value"]
-        told = {"trained_on": trained_on(figure["train"]), "seeds": len(own), "ours": ours, "difference": difference}
-        rows.append(figure | told)
+        added = {"trained_on": trained_on(figure["train"]), "seeds": len(own), "ours": ours, "difference": difference}
+        rows.append(figure | added)
     return rows
 
 
 def show(rows: list[dict]) -> None:
-    """Print the table, and which methods stay below what was published."""
+    """Print the table, and the methods that score lower than published."""
     heads = ("method", "graph", "train", "measure", "published", "ours", "difference", "source")
-    table = Table(*heads, title="Published, and ours in the same task")
+    table = Table(*heads, title="Published scores, and ours in the same task")
     for row in rows:
         table.add_row(*_task(row), f"{row['value']:.3f}", *_own(row), row["source"])
     Console(width=180).print(table)
     for differs in (False, True):
-        some = [row for row in rows if short(row) and bool(row["differs"]) == differs]
-        below = [f"{row['method']} on {row['dataset']} ({row['difference']:+.3f})" for row in some]
+        lower = [row for row in rows if short(row) and bool(row["differs"]) == differs]
+        below = [f"{row['method']} on {row['dataset']} ({row['difference']:+.3f})" for row in lower]
         where = "on a graph that differs" if differs else "on the same graph"
-        print(f"below what was published by more than {TOLERANCE} {where}:", ", ".join(below) or "none")
+        print(f"more than {TOLERANCE} below the published score {where}:", ", ".join(below) or "none")
 
 
 def short(row: dict) -> bool:
-    """Whether a method stays too far below a published figure."""
+    """Return True if our score is too far below the published one."""
     return row["difference"] is not None and row["difference"] < -TOLERANCE
 
 
@@ -199,18 +199,18 @@ def _task(row: dict) -> list[str]:
 
 
 def trained_on(train: float | int | str) -> str:
-    """What a regression learns from, in a few words."""
+    """Return the training nodes of a task in a few words."""
     if train == FIXED:
         return "fixed division"
     return f"{train} of a class" if isinstance(train, int) else f"{100 * train:.0f} %"
 
 
 def _own(row: dict) -> tuple[str, str]:
-    return ("not at hand", "") if row["ours"] is None else (f"{row['ours']:.3f}", f"{row['difference']:+.3f}")
+    return ("no graph", "") if row["ours"] is None else (f"{row['ours']:.3f}", f"{row['difference']:+.3f}")
 
 
 def run(names: list[str] | None, seeds: int, *, folder: Path | None, only_show: bool) -> None:
-    """Compute what is missing and print the table."""
+    """Compute missing runs and print the table."""
     figures = read_figures(names)
     runs = json.loads(PATH.read_text(encoding="utf-8"))["runs"] if PATH.exists() else []
     if not only_show:

@@ -1,18 +1,18 @@
-"""Macro-F1 of Neural-Brane's recipes, or of every method, beside the paper's numbers, over many seeds.
+"""Compare Macro-F1 of Neural-Brane's recipes, or of every method, with the paper's scores, over several seeds.
 
     python benchmarks/quality.py [--seeds 10] [--recipes released default] [--json] [--output FILE]
     python benchmarks/quality.py --methods all|NAME… [--datasets …] [--seeds 3] [--untuned]
-    python benchmarks/quality.py --published [--methods NAME…] [--seeds 3]      beside the figures of published.toml
-    python benchmarks/quality.py --show [--markdown] [--methods all]      print what FILE holds and train nothing
+    python benchmarks/quality.py --published [--methods NAME…] [--seeds 3]      compare with published.toml
+    python benchmarks/quality.py --show [--markdown] [--methods all]      print the stored scores and train nothing
 
-Each training has one seed and is scored on ten random splits of its own, as in the paper, the same for all that are
-compared, at 30, 50 and 70 % training nodes: logistic regression (liblinear), C = 1, vectors as they are. Methods run
-with the parameters tuned for the dataset where tune/tuned.toml has some; otherwise, or with --untuned, with their
-defaults. Trainings run side by side, one thread each; the number of threads changes no vector.
+Each training has one seed and is scored on ten random splits, as in the paper, at 30, 50 and 70 % training nodes, by
+logistic regression (liblinear, C = 1) on the unscaled vectors. Trainings with the same seed have the same splits.
+Methods use the parameters that experiments/tuned.toml lists for the dataset, if any; otherwise, or with --untuned,
+their defaults. Trainings run in parallel, with one thread each; the number of threads changes no vector.
 
-Finished trainings are kept in results/trainings/, so that a stopped run goes on. The scores are written to FILE
-(quality.json, methods_quality.json or methods_defaults.json under results/), in place of earlier ones of the same
-dataset, name and seed.
+Finished trainings are kept in results/trainings/, so that a stopped run can resume. The scores are written to FILE
+(quality.json, methods_quality.json or methods_defaults.json under results/), where they replace earlier ones of the
+same dataset, name and seed.
 """
 
 import argparse
@@ -36,16 +36,16 @@ from neural_brane.methods import METHODS
 RESULTS = Path(__file__).parent / "results"
 SHARES = (0.3, 0.5, 0.7)
 CLASSES = {"train": list(SHARES), "splits": 10, "C": 1.0}
-# Methods may be tuned: labels that tuning has seen are not predicted.
+# Methods may be tuned, so no label of the tuning part is predicted.
 SCORING = {"recipe": {"classes": CLASSES}, "method": {"classes": CLASSES | {"tuning": TUNING}}}
 DATASETS = ("citeseer", "caltech36", "reed98", "arnetminer")
-# None for arnetminer: the paper's numbers are of another version of this graph, with 15,753 nodes.
+# The value for arnetminer is None, because the paper used another version of this graph, with 15,753 nodes.
 PAPER = {dataset: macro_f1("neural-brane", dataset) for dataset in DATASETS}
-TOLERANCE = 0.03  # how far below the paper's cell at 70 % a method may stay
+TOLERANCE = 0.03  # largest acceptable difference below the paper's score at 70 %
 
 
 def plan(options: argparse.Namespace) -> list[Training]:
-    """The trainings that are wanted: of recipes, or of methods."""
+    """Return the trainings of recipes or of methods."""
     return [
         Training(
             "neural-brane" if options.kind == "recipe" else name,
@@ -61,13 +61,13 @@ def plan(options: argparse.Namespace) -> list[Training]:
 
 
 def tuned_or_default(method: str, dataset: str, untuned: bool) -> dict:
-    """The parameters that a method is given: those tuned for the dataset, or none."""
+    """Return the parameters tuned for the dataset, or none."""
     chosen = None if untuned else tuned().get(dataset, {}).get(method)
     return dict(chosen.parameters) if chosen else {}
 
 
 def as_cell(training: Training, record: dict, kind: str) -> dict:
-    """The scores of a finished training as FILE holds them."""
+    """Return the scores of a finished training as the file stores them."""
     name, parameters = training.method, training.parameters
     scores = {"macro_f1": [fmean(record["macro_f1"][f"{share:g}"]) for share in SHARES]}
     if kind == "recipe":
@@ -86,18 +86,18 @@ def as_cell(training: Training, record: dict, kind: str) -> dict:
 
 
 def merge(cells: list[dict], new: list[dict], kind: str) -> list[dict]:
-    """The cells with new ones in place of those of the same dataset, name and seed."""
+    """Return the cells; new ones replace those of the same dataset, name and seed."""
     found = {(cell["dataset"], cell[kind], cell["seed"]): cell for cell in [*cells, *new]}
     return list(found.values())
 
 
 def read(path: Path) -> list[dict]:
-    """The cells of a file of scores, if there is one."""
+    """Return the cells of a file of scores, or none if there is no file."""
     return json.loads(path.read_text())["cells"] if path.exists() else []
 
 
 def summarise(cells: list[dict], datasets: list[str], names: list[str], kind: str = "recipe") -> list[dict]:
-    """The mean over seeds and splits of every recipe or method that was trained on a dataset."""
+    """Return the means over seeds and splits of every recipe or method that was trained on a dataset."""
     rows = []
     for dataset in datasets:
         for name in names:
@@ -116,7 +116,7 @@ def summarise(cells: list[dict], datasets: list[str], names: list[str], kind: st
 
 
 def show(rows: list[dict], kind: str) -> None:
-    """Print the table, and which methods stay below the paper."""
+    """Print the table, and the methods that score lower than in the paper."""
     last = ("difference", "seconds", "tuned") if kind == "method" else ()
     table = Table(title="Macro-F1 at 30 / 50 / 70 %: mean over seeds and 10 splits")
     for name in ("dataset", kind, "seeds", "paper", "here", *last):
@@ -130,11 +130,11 @@ def show(rows: list[dict], kind: str) -> None:
     Console(width=180).print(table)
     if kind == "method":
         below = [f"{row['method']} on {row['dataset']} ({row['difference'][-1]:+.4f})" for row in rows if short(row)]
-        print(f"below the paper by more than {TOLERANCE} at 70 %:", ", ".join(below) or "none")
+        print(f"more than {TOLERANCE} below the paper's score at 70 %:", ", ".join(below) or "none")
 
 
 def short(row: dict) -> bool:
-    """Whether a method stays too far below the paper's cell."""
+    """Return True if a score is too far below the paper's."""
     return row["difference"] is not None and row["difference"][-1] < -TOLERANCE
 
 
@@ -143,7 +143,7 @@ def _numbers(values: list[float] | None, form: str) -> str:
 
 
 def markdown(rows: list[dict]) -> str:
-    """The README's table: the paper's numbers beside ours at 30 / 50 / 70 %, random splits."""
+    """Return the table of docs/reproduce.md: the paper's scores and ours at 30 / 50 / 70 %, random splits."""
     by_recipe = {(row["dataset"], row["recipe"]): row["macro_f1"] for row in rows}
     seeds = {row["dataset"]: row["seeds"] for row in rows}
     lines = ["| | paper | released recipe | default | seeds |", "| --- | --- | --- | --- | --- |"]
@@ -154,7 +154,7 @@ def markdown(rows: list[dict]) -> str:
 
 
 def methods_markdown(rows: list[dict]) -> str:
-    """A table of methods at 70 %: ours and, in brackets, the paper's."""
+    """Return a table of methods at 70 %: our scores and, in brackets, the paper's."""
     datasets = list(dict.fromkeys(row["dataset"] for row in rows))
     lines = [f"| | {' | '.join(datasets)} |", "| --- " * (len(datasets) + 1) + "|"]
     cells = {(row["method"], row["dataset"]): row for row in rows}
@@ -172,27 +172,27 @@ def _brief(values: list[float] | None) -> str:
 
 
 def parse() -> argparse.Namespace:
-    """The options, with what follows from --methods."""
+    """Return the options, completed by the choices that follow from --methods."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, help="trainings of each (default 10 of a recipe, 3 of a method)")
+    parser.add_argument("--seeds", type=int, help="trainings of each (default: 10 per recipe, 3 per method)")
     parser.add_argument("--datasets", nargs="+", default=list(DATASETS), choices=DATASETS)
     parser.add_argument("--recipes", nargs="+", default=["released", "default"])
     parser.add_argument("--methods", nargs="+", help="'all' or names, instead of recipes")
-    parser.add_argument("--untuned", action="store_true", help="methods with their defaults")
-    parser.add_argument("--published", action="store_true", help="methods beside what others have published of them")
-    parser.add_argument("--files", type=Path, metavar="FOLDER", help="with --published: more graphs, in files")
+    parser.add_argument("--untuned", action="store_true", help="train methods with their defaults")
+    parser.add_argument("--published", action="store_true", help="compare methods with the scores of published.toml")
+    parser.add_argument("--files", type=Path, metavar="FOLDER", help="with --published: folder of more graphs")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--output", type=Path, help="file of the scores")
-    parser.add_argument("--show", action="store_true", help="print what the file holds and train nothing")
+    parser.add_argument("--show", action="store_true", help="print the stored scores and train nothing")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
-    parser.add_argument("--markdown", action="store_true", help="print the README's table")
+    parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
     options = parser.parse_args()
     options.kind, options.names = "recipe", options.recipes
     if options.methods:
         options.kind = "method"
         options.names = list(METHODS) if options.methods == ["all"] else options.methods
         if unknown := [name for name in options.names if name not in METHODS]:
-            parser.error(f"no method '{unknown[0]}'; choose 'all' or some of {', '.join(METHODS)}")
+            parser.error(f"there is no method '{unknown[0]}'; choose 'all' or names from {', '.join(METHODS)}")
     options.seeds = options.seeds or (3 if options.methods or options.published else 10)
     if options.output is None:
         which = "methods_defaults" if options.untuned else "methods_quality"
@@ -201,7 +201,7 @@ def parse() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Compute the scores that are missing, write all of them, and print their summary."""
+    """Compute missing scores, write all of them, and print a summary."""
     options = parse()
     if options.published:
         names = options.names if options.methods else None

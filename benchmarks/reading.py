@@ -1,13 +1,13 @@
-"""Reading a large table of edges with string ids to a checked graph, beside `polars.read_csv` alone.
+"""Measure reading a large table of edges with string ids into a graph, compared with only `polars.read_csv`.
 
     python benchmarks/reading.py [--edges 10000000] [--nodes 1000000] [--repeats 3] [--json]
 
-The table has a title line and `user-000123,user-004567` lines with ends drawn at random. Each reading is a process of
-its own that has imported what it needs before the clock starts; the two take turns, and the smallest figure of each
-counts, of seconds and of processor seconds (of all threads: on a busy machine the fairer ones). Compiled code is loaded
-from Numba's cache within the time; a first reading that fills the cache does not count. Memory is the peak of the whole
-process, the interpreter and its libraries (`before`) included, over that of the graph: adjacency and ids. Figures are
-written to results/reading.json.
+The table has a header line and lines such as `user-000123,user-004567` with random ends. Each reading runs in a new
+process, which imports its packages before the clock starts. The two kinds take turns, and the smallest seconds and
+processor seconds of each count; processor seconds are of all threads and depend less on other work on the machine. The
+time includes loading compiled code from Numba's cache; a first reading, which fills the cache, does not count. Memory
+is the peak of the whole process, including the interpreter and its libraries (`before`), divided by that of the graph
+(adjacency and ids). Results are written to results/reading.json.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from neural_brane.experiments.store import describe_machine
 from neural_brane.files.storage import atomic
 
 RESULTS = Path(__file__).parent / "results" / "reading.json"
-CHUNK = 1_000_000  # lines that are written at once
+CHUNK = 1_000_000  # lines written at a time
 
 
 def write_table(path: Path, nodes: int, edges: int) -> None:
@@ -43,7 +43,7 @@ def write_table(path: Path, nodes: int, edges: int) -> None:
 
 
 def measure(kind: str, path: str) -> dict[str, float]:
-    """Read the table once, in this process: seconds, and bytes of memory."""
+    """Read the table once in this process, and return the seconds and bytes of memory."""
     import polars
 
     from neural_brane.files.graphs.formats import read_graph
@@ -66,18 +66,18 @@ def measure(kind: str, path: str) -> dict[str, float]:
 
 
 def peak() -> int:
-    """The most bytes that this process has had in memory."""
+    """Return the peak memory of this process in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def measure_apart(kind: str, path: Path) -> dict[str, float]:
-    """As `measure`, in a process of its own."""
+    """Call `measure` in a new process."""
     command = [sys.executable, __file__, "--measure", kind, str(path)]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def compare(runs: dict[str, list[dict[str, float]]]) -> dict[str, float]:
-    """How many times the table's time, and the graph's own memory, reading the graph takes."""
+    """Return the time of reading the graph over that of the table, and its peak memory over the graph's size."""
     best = {
         kind: {name: min(run[name] for run in runs[kind]) for name in ("seconds", "processor_seconds", "peak")}
         for kind in runs
@@ -90,12 +90,12 @@ def compare(runs: dict[str, list[dict[str, float]]]) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure and write the figures."""
+    """Measure, write the results and print the ratios."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--edges", type=int, default=10_000_000)
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.add_argument("--json", action="store_true", help="print all results as JSON")
     parser.add_argument("--measure", nargs=2, metavar=("KIND", "FILE"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:

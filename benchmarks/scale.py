@@ -1,16 +1,16 @@
-"""Memory and speed on a graph of a million nodes, against what its arrays must take and a small graph's step.
+"""Measure memory and speed on a million nodes, compared with the size of its arrays and a step on a small graph.
 
     python benchmarks/scale.py [--nodes 1000000] [--json]
 
-A synthetic graph (10 edges and 20 attributes a node, one attribute for ten nodes) is saved, then read, embedded for
-one epoch of 1,000 steps and written in a process of its own. Prints
+A synthetic graph (10 edges and 20 attributes per node, one attribute per ten nodes) is saved. A new process reads it,
+embeds it for one epoch of 1,000 steps and writes the vectors. Prints
 
-    bytes_mb     the tables P, P', W and b and the CSR arrays of links and attributes
-    peak_mb      the most memory the process held
-    step_us      one step of 100 triplets
+    bytes_mb     size of the tables P, P', W and b and of the CSR arrays of links and attributes
+    peak_mb      peak memory of the process
+    step_us      microseconds of one step of 100 triplets
     small_us     the same on 10,000 nodes with bags of the same size
 
-and peak_mb against its bound of 1.6 × bytes_mb + 300, and step_us against small_us.
+and the ratios of peak_mb to its bound of 1.6 × bytes_mb + 300, and of step_us to small_us.
 """
 
 import argparse
@@ -28,7 +28,7 @@ SMALL = 10_000
 
 
 def make(task: tuple[int, Path]) -> None:
-    """Write a synthetic graph, (nodes, path): in a process of its own, whose memory does not count."""
+    """Write a synthetic graph in a separate process, whose memory does not count; task: (nodes, path)."""
     from neural_brane import synthetic
     from neural_brane.files.graphs.formats import write_graph
 
@@ -37,7 +37,7 @@ def make(task: tuple[int, Path]) -> None:
 
 
 def embed(task: tuple[Path, Path]) -> dict[str, float]:
-    """Read the graph, train for one epoch, write the vectors, (graph's path, vectors' path); the figures of it."""
+    """Read the graph, train for one epoch, write the vectors, and return the measurements; task: (graph, vectors)."""
     from neural_brane import NeuralBrane, read
     from neural_brane.files.vectors.formats import VectorFile
 
@@ -61,7 +61,7 @@ def embed(task: tuple[Path, Path]) -> dict[str, float]:
 
 
 def needed_bytes(graph, values: dict) -> int:
-    """The bytes of the tables, the hidden layer and the graph."""
+    """Return the bytes of the tables, the hidden layer and the graph."""
     dim, attribute_dim, hidden = values["dim"], values["attribute_dim"], values["hidden"]
     tables = attribute_dim * graph.attributes.shape[1] + (dim - attribute_dim) * len(graph)
     matrices = (graph.adjacency, graph.attributes)
@@ -70,7 +70,7 @@ def needed_bytes(graph, values: dict) -> int:
 
 
 def measure(folder: Path, nodes: int) -> dict[str, float]:
-    """Make a graph and embed it, each in a process of its own."""
+    """Make a graph and embed it, each in a new process, and return the measurements."""
     graph, vectors = folder / f"{nodes}.npz", folder / f"{nodes}-vectors.npz"
     for function, task in ((make, (nodes, graph)), (embed, (graph, vectors))):
         (ended,) = run(function, [task], jobs=1)
@@ -80,13 +80,13 @@ def measure(folder: Path, nodes: int) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        measure(Path(folder), SMALL)  # compiles, so that the figures below are of a second run
+        measure(Path(folder), SMALL)  # compiles the kernels, so that the next runs need not
         small, large = (measure(Path(folder), nodes) for nodes in (SMALL, options.nodes))
     bound = 1.6 * large["bytes_mb"] + 300
     result = {name: round(value, 1) for name, value in large.items()} | {

@@ -1,21 +1,21 @@
-"""Search among many vectors: exact, and by an index of faiss.
+"""Measure searches among many vectors: exact, and with a faiss index.
 
     python benchmarks/search.py [--nodes 1000000] [--dim 150] [--vectors FILE.npz] [--json]
 
-Clustered vectors are made, or read from a file, and searched for the ten nearest of nodes chosen at random. Each step
-runs in a process of its own, so that its memory is its own. Prints
+Searches clustered vectors, made here or read from a file, for the ten nearest of random nodes. Each step runs in a new
+process, so that its memory can be measured. Prints
 
     open_mapped_ms        Embedding.load(…, mmap=True, check=False)
-    exact_ms              embedding.nearest(id), the median of several
-    exact_known_ms        the same by `Exact`, which keeps the vectors' lengths, without turning rows into ids
-    exact_hundred_ms      a hundred at once
-    build_s, build_mb     embedding.index(), and the most memory the process held while it was built
-    file_mb               the saved index
-    open_ms, open_all_ms  load_index(check=False), and with the comparison with its checksums
-    query_ms              index.nearest(id), on an index that was opened by memory map
-    open_held_mb          memory that opening it took
-    open_mb               the most memory that process held, pages of the file included
-    recall_at_10          against exact search, on nodes that the index was not tuned on
+    exact_ms              embedding.nearest(id), median
+    exact_known_ms        the same with `Exact`, which keeps the vectors' lengths, without converting rows to ids
+    exact_hundred_ms      one search for a hundred nodes
+    build_s, build_mb     embedding.index(): seconds, and peak memory of the process
+    file_mb               size of the saved index
+    open_ms, open_all_ms  load_index(check=False), and the same with its checksums checked
+    query_ms              index.nearest(id), on a memory-mapped index
+    open_held_mb          memory added by opening the index
+    open_mb               peak memory of that process, including pages of the file
+    recall_at_10          compared with exact search, on nodes that were not used to tune the index
 """
 
 import argparse
@@ -32,14 +32,14 @@ import numpy as np
 from neural_brane.experiments.compute import peak_memory, run
 from neural_brane.experiments.store import describe_machine
 
-ASKED = 200  # nodes whose neighbours are compared
-TIMED = 20  # of them, one by one
+QUERIES = 200  # nodes whose neighbours are compared
+TIMED = 20  # nodes that are timed one by one
 PER_CLUSTER = 1000
 LATENT = 24
 
 
 def make(task: tuple[Path, int, int]) -> None:
-    """Write clustered vectors, (path, nodes, dim): overlapping clusters in LATENT directions, and noise in all."""
+    """Write vectors with overlapping clusters in LATENT directions and noise in all; task: (path, nodes, dim)."""
     from neural_brane.files.vectors.formats import VectorFile
 
     path, nodes, dim = task
@@ -57,27 +57,28 @@ def make(task: tuple[Path, int, int]) -> None:
 
 
 def exact(path: Path) -> dict[str, Any]:
-    """Times of exact search on vectors that stay in their file, and its answers."""
+    """Return the times of exact search on memory-mapped vectors, and its answers."""
     from neural_brane.embedding import Embedding
     from neural_brane.search.exact import Exact, nearest_rows
 
     opened, embedding = timed(lambda: Embedding.load(path, mmap=True, check=False))
-    asked = sample(len(embedding))
+    queries = sample(len(embedding))
     known = Exact(embedding.vectors)
-    found = known.nearest(embedding.vectors[asked], 10, asked).rows
-    nodes = embedding.ids[asked].tolist()
+    found = known.nearest(embedding.vectors[queries], 10, queries).rows
+    nodes = embedding.ids[queries].tolist()
     return {
         "open_mapped_ms": 1e3 * opened,
         "exact_ms": median_ms(embedding.nearest, nodes[:TIMED]),
-        "exact_known_ms": median_ms(lambda row: known.nearest(embedding.vectors[[row]], 10), asked[:TIMED]),
-        "exact_hundred_ms": 1e3 * timed(lambda: nearest_rows(embedding.vectors, embedding.vectors[asked[:100]], 10))[0],
+        "exact_known_ms": median_ms(lambda row: known.nearest(embedding.vectors[[row]], 10), queries[:TIMED]),
+        "exact_hundred_ms": 1e3
+        * timed(lambda: nearest_rows(embedding.vectors, embedding.vectors[queries[:100]], 10))[0],
         "exact_mb": peak_memory(),
         "found": found.tolist(),
     }
 
 
 def build(task: tuple[Path, Path]) -> dict[str, Any]:
-    """Build and save an index, (vectors, index)."""
+    """Build and save an index, and return the measurements; task: (file of vectors, file of the index)."""
     from neural_brane.embedding import Embedding
 
     path, saved = task
@@ -95,15 +96,15 @@ def build(task: tuple[Path, Path]) -> dict[str, Any]:
 
 
 def query(saved: Path) -> dict[str, Any]:
-    """Open a saved index and ask it."""
+    """Open a saved index, search it, and return the measurements and answers."""
     from neural_brane.search.index import import_faiss, load_index
 
-    import_faiss()  # its own import is not the opening
+    import_faiss()  # importing does not count as opening
     held = peak_memory()
     opened, index = timed(lambda: load_index(saved, check=False))
     opened_mb = peak_memory() - held
-    asked = sample(len(index))
-    nodes = index.ids[asked].tolist()
+    queries = sample(len(index))
+    nodes = index.ids[queries].tolist()
     answers = index.nearest(nodes)
     place = {node: row for row, node in enumerate(index.ids.tolist())}
     figures = {
@@ -118,24 +119,24 @@ def query(saved: Path) -> dict[str, Any]:
 
 
 def sample(nodes: int) -> np.ndarray:
-    """Nodes to ask about; the index is tuned on others."""
-    return np.random.default_rng(12345).permutation(nodes)[:ASKED]
+    """Return random rows to search for; the index is tuned on others."""
+    return np.random.default_rng(12345).permutation(nodes)[:QUERIES]
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    """The seconds that some work takes, and its result."""
+    """Return the seconds that `work` takes, and its result."""
     start = time.perf_counter()
     result = work()
     return time.perf_counter() - start, result
 
 
 def median_ms(ask: Callable[[Any], Any], nodes: Any) -> float:
-    """The median of the milliseconds of one question at a time."""
+    """Return the median milliseconds of `ask` for one node."""
     return 1e3 * float(np.median([timed(lambda node=node: ask(node))[0] for node in nodes]))
 
 
 def measure(path: Path, folder: Path) -> dict[str, Any]:
-    """All figures of one file of vectors."""
+    """Return all measurements of one file of vectors."""
     saved = folder / "vectors.faiss"
     figures: dict[str, Any] = {}
     for step, task in ((exact, path), (build, (path, saved)), (query, saved)):
@@ -147,7 +148,7 @@ def measure(path: Path, folder: Path) -> dict[str, Any]:
 
 
 def alone(step: Callable[[Any], Any], task: Any) -> Any:
-    """The result of a step in a process of its own."""
+    """Run a step in a new process and return its result."""
     (ended,) = run(step, [task], jobs=1)
     if ended.failure:
         raise SystemExit(f"{step.__name__}: {ended.failure}")
@@ -155,11 +156,11 @@ def alone(step: Callable[[Any], Any], task: Any) -> Any:
 
 
 def main() -> None:
-    """Measure, print and, with --json, print JSON."""
+    """Measure and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--dim", type=int, default=150)
-    parser.add_argument("--vectors", type=Path, help="an .npz file that 'brane embed' wrote, instead of made ones")
+    parser.add_argument("--vectors", type=Path, help="an .npz file from 'brane embed', instead of made vectors")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -1,20 +1,20 @@
-"""A long edge list into a folder of parts, against sorting the file alone.
+"""Measure `brane shard` on a long edge list, compared with only sorting the file.
 
     python benchmarks/shard.py [--edges 100000000] [--named 10000000] [--parts 8] [--memory 1GB] [--json]
 
-An edge list is written to a temporary folder: CSV with the columns source and target, ends drawn with equal chances
-among a tenth as many nodes as there are edges. Its ids are integers; a second, shorter one has names ("user-" and the
-number) instead. `brane shard` makes parts of each, in a process of its own; `sort`, of the system, sorts its lines, by
-two numbers or as text, with two threads and a buffer of 1 GB. `brane shard` sorts twice as many entries, both
-directions of every edge, numbers the nodes, and writes binary arrays with checksums. Prints, for both lists,
+Two edge lists are written to a temporary folder, as CSV with the columns source and target. The ends are drawn
+uniformly from a tenth as many nodes as there are edges. The first list has integer ids; the second, shorter one has
+names ("user-" and the number). `brane shard` runs on each list in a new process. The system's `sort` sorts the lines
+of the same file, by two numbers or as text, with two threads and a buffer of 1 GB. `brane shard` does more: it sorts
+both directions of every edge, numbers the nodes, and writes binary arrays with checksums. Prints for each list
 
-    file_mb               the edge list
-    shard_s, shard_cpu_s  brane shard: wall clock, and time on all cores
-    shard_peak_mb         the most memory its process held
-    sort_s, sort_cpu_s    sort
-    sort_peak_mb          the most memory it held
+    file_mb               size of the edge list
+    shard_s, shard_cpu_s  brane shard: wall-clock time, and time on all cores
+    shard_peak_mb         peak memory of brane shard
+    sort_s, sort_cpu_s    the same for sort
+    sort_peak_mb          peak memory of sort
     times                 shard_s / sort_s
-    opened                nodes and edges of the folder, whose checksums were compared
+    opened                nodes and edges of the folder, after its checksums were checked
 """
 
 import argparse
@@ -31,14 +31,14 @@ import numpy as np
 
 from neural_brane.experiments.store import describe_machine
 
-BLOCK = 5_000_000  # edges that are written at once
+BLOCK = 5_000_000  # edges written at a time
 BRANE = (sys.executable, "-c", "from neural_brane.cli import main; main()")
 SORTING = ("sort", "-S", "1G", "--parallel=2")
 KEYS = {False: ("-t,", "-k1,1n", "-k2,2n"), True: ()}
 
 
 def write_edges(path: Path, edges: int, *, named: bool) -> None:
-    """Write an edge list, some lines at a time."""
+    """Write an edge list, a block of lines at a time."""
     import polars as pl
 
     random = np.random.default_rng(0)
@@ -52,19 +52,19 @@ def write_edges(path: Path, edges: int, *, named: bool) -> None:
 
 
 def measure(command: list[str]) -> dict[str, float]:
-    """Run a command; its seconds, its seconds on all cores, and the most megabytes that it held."""
+    """Run a command, and return its seconds, its seconds on all cores, and its peak memory in MB."""
     begun = time.perf_counter()
     with subprocess.Popen(command, env=os.environ | {"LC_ALL": "C"}, stdout=subprocess.DEVNULL) as process:
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise SystemExit(f"{' '.join(command)}: ended with {process.returncode}")
+        raise SystemExit(f"{' '.join(command)}: failed with exit code {process.returncode}")
     seconds = time.perf_counter() - begun
     return {"s": seconds, "cpu_s": used.ru_utime + used.ru_stime, "peak_mb": used.ru_maxrss / 1000}
 
 
 def compare(folder: Path, edges: int, parts: int, memory: str, *, named: bool) -> dict[str, Any]:
-    """The figures of one edge list."""
+    """Return the measurements of one edge list."""
     from neural_brane.files.graphs.parts import open_shards
 
     path, output = folder / "edges.csv", folder / "parts"
@@ -86,7 +86,7 @@ def compare(folder: Path, edges: int, parts: int, memory: str, *, named: bool) -
 
 
 def main() -> None:
-    """Measure, print and, with --json, print JSON."""
+    """Measure both edge lists and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--edges", type=int, default=100_000_000)
     parser.add_argument("--named", type=int, default=10_000_000, help="edges of the list with names")

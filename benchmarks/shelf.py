@@ -1,19 +1,19 @@
-"""Every method on ten graphs: Macro-F1, NMI, AUC of links, and the seconds and the memory of a training.
+"""Measure every method on ten graphs: Macro-F1, NMI, AUC of links, and seconds and memory of a training.
 
     python benchmarks/shelf.py [--graphs citeseer …] [--methods tadw …] [--runs 1] [--jobs 1] [--time-limit 600]
-    python benchmarks/shelf.py --kept [--graphs …]                   write what finished trainings tell, train nothing
-    python benchmarks/shelf.py --show                                print what FILE holds
+    python benchmarks/shelf.py --kept [--graphs …]                   write the finished trainings, train nothing
+    python benchmarks/shelf.py --show                                print the stored results
 
-This is what `brane compare --methods all --task classify,cluster,link` does on each graph: defaults, 150 dimensions,
-run k has seed k and the same splits in every method, every training has a process and one core of its own, and methods
-that learn from labels are trained once more for every split with the labels of its training part alone. On
-debian-packages the regression learns from a tenth of the nodes, in one split: its 58 classes take many minutes for each
-method otherwise. Trainings on all edges come first, then those for links. One that takes longer than --time-limit, its
-scores included, is told as such, and its measures are missing. Seconds are of the processor, which other work on the
-machine hardly changes.
+The script does the same as `brane compare --methods all --task classify,cluster,link` on each graph. Methods have their
+defaults and 150 dimensions. Run k has seed k and the same splits for every method. Every training runs in a new process
+on one core. Methods that learn from labels are trained again for every split, with the labels of its training nodes
+only. On debian-packages the regression learns from a tenth of the nodes, in one split, because its 58 classes would
+take many minutes per method. Trainings on all edges come first, then those for links. If a training and its scores take
+longer than --time-limit, this is reported and its measures are missing. Seconds are processor seconds, which other work
+on the machine hardly changes.
 
-Finished trainings are kept in results/trainings/. Written to FILE (results/shelf.json) as each graph ends, in place of
-earlier figures of the same graph and method; scripts/methods_table.py makes the site's tables of it.
+Finished trainings are kept in results/trainings/. Results are written to results/shelf.json after each graph, and
+replace earlier results of the same graph and method. scripts/ten_graphs.py makes tables of the site from this file.
 """
 
 import argparse
@@ -38,15 +38,15 @@ COSTS = {"processor_seconds": "seconds", "peak_mb": "MB"}
 
 
 def plan(graph: str, methods: list[str], runs: int) -> dict[str, list[Training]]:
-    """The trainings of each method on a graph."""
+    """Return the trainings of each method on a graph."""
     classes = LARGE.get(graph, TASKS["classify"].scoring)
     return {name: trainings(graph, name, {"device": "cpu"}, range(runs), classes) for name in methods}
 
 
 def compute(graph: str, options: argparse.Namespace, store: Store) -> dict[str, dict]:
-    """The figures of every method on a graph, or why there are none."""
+    """Compute missing trainings on a graph, and return the results of every method."""
     planned = plan(graph, options.methods, options.runs)
-    missing = [] if options.kept else store.missing([training for some in planned.values() for training in some])
+    missing = [] if options.kept else store.missing([training for own in planned.values() for training in own])
     missing.sort(key=lambda training: "links" in training.scoring)
     failures: dict[str, str] = {}
     with counting(graph, steady=False) as progress:
@@ -56,12 +56,12 @@ def compute(graph: str, options: argparse.Namespace, store: Store) -> dict[str, 
                 failures[ended.task.method] = ended.failure
                 print(f"{ended.task.method} on {graph}: {ended.failure}", flush=True)
             meter.advance()
-    return {name: figures(store, some, failures.get(name, "")) for name, some in planned.items()}
+    return {name: figures(store, own, failures.get(name, "")) for name, own in planned.items()}
 
 
-def figures(store: Store, wanted: list[Training], failure: str) -> dict:
-    """What is known of a method on one graph, scores and costs, one number per run; else why nothing is."""
-    records = [record for training in wanted if (record := store.get(training)) is not None]
+def figures(store: Store, own: list[Training], failure: str) -> dict:
+    """Return the scores and costs of a method on one graph, one number per run, or why there are none."""
+    records = [record for training in own if (record := store.get(training)) is not None]
     if not records:
         return {"failure": failure or "not trained"}
     whole = [record for record in records if "nmi" in record]
@@ -69,7 +69,7 @@ def figures(store: Store, wanted: list[Training], failure: str) -> dict:
 
 
 def show(cells: dict[str, dict[str, dict]]) -> None:
-    """A table for each measure, a row for each method."""
+    """Print one table per measure, with one row per method."""
     names = [name for name in METHODS if any(name in row for row in cells.values())]
     for measure, heading in (MEASURES | COSTS).items():
         table = Table(heading, *cells, box=None)
@@ -79,14 +79,14 @@ def show(cells: dict[str, dict[str, dict]]) -> None:
 
 
 def brief(cell: dict | None, measure: str) -> str:
-    """A figure of a method on a graph; a dash where there is none."""
+    """Return a measure of a method on a graph as text; a dash if there is none."""
     if cell is None or measure not in cell:
         return "-"
     return f"{fmean(cell[measure]):,.0f}" if measure in COSTS else f"{fmean(cell[measure]):.3f}".removeprefix("0")
 
 
 def main() -> None:
-    """Train what is missing, graph by graph, and print the tables."""
+    """Compute missing trainings, graph by graph, and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--graphs", nargs="+", default=list(GRAPHS), choices=GRAPHS)
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
@@ -94,8 +94,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="trainings at a time")
     parser.add_argument("--time-limit", type=float, default=600.0, help="seconds for one training and its scores")
     parser.add_argument("--trainings", type=Path, default=FOLDER / "trainings")
-    parser.add_argument("--kept", action="store_true", help="train nothing, and write what finished trainings tell")
-    parser.add_argument("--show", action="store_true", help="print what the file holds")
+    parser.add_argument("--kept", action="store_true", help="train nothing; write the finished trainings")
+    parser.add_argument("--show", action="store_true", help="train nothing; print the stored results")
     options = parser.parse_args()
     kept = json.loads(PATH.read_text(encoding="utf-8"))["cells"] if PATH.exists() else {}
     for graph in [] if options.show else options.graphs:

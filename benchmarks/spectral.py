@@ -1,16 +1,16 @@
-"""The joint SVD of attributes over hops, in single precision, against the same in double precision by SciPy.
+"""Compare the joint SVD of attributes over hops in single precision with SciPy in double precision.
 
     python benchmarks/spectral.py [--dataset debian-packages] [--dim 150] [--rounds 2] [--json]
 
-Fits PropagatedAttributes, each time in a process of its own that has compiled the kernels before, and prints
+Fits PropagatedAttributes, each time in a new process that has already compiled the kernels, and prints
 
-    seconds      from the graph in memory to the vectors, the best of all rounds
-    peak_mb      the most memory the process held, with Python, the libraries and the graph
-    captured     the sum of squared singular values: what the directions found tell of the matrix
-    speedup      seconds of the reference over these
+    seconds      time from the graph in memory to the vectors, the best of all rounds
+    peak_mb      peak memory of the process, including Python, the libraries and the graph
+    captured     sum of squared singular values, the part of the matrix that the result explains
+    speedup      seconds of the reference divided by these seconds
 
-for the reference, the CPU on all cores, and the GPU where there is one. The reference is the same iteration by SciPy's
-products, 32 columns at a time on all cores, and LAPACK's QR. All take turns.
+for the reference, the CPU on all cores, and the GPU if there is one. The reference is the same iteration with SciPy's
+products, 32 columns at a time on all cores, and LAPACK's QR. The programs take turns.
 """
 
 import argparse
@@ -31,7 +31,7 @@ HOPS, OVERSAMPLING, ITERATIONS = 2, 10, 6
 
 
 def reference(graph: AttributedGraph, dim: int) -> np.ndarray:
-    """The squared singular values by double precision; vectors are made too, as they take their time."""
+    """Return the squared singular values in double precision; the vectors are computed too, because of their time."""
     scale, diagonal = average_scales(graph.adjacency)
     averages = (sparse.diags_array(scale) @ graph.adjacency + sparse.diags_array(diagonal)).tocsr()
     attributes = weigh(graph.attributes, inverse_frequency(graph.attributes))
@@ -55,7 +55,7 @@ def reference(graph: AttributedGraph, dim: int) -> np.ndarray:
 
 
 def measure(task: tuple[str, str, int]) -> dict[str, float]:
-    """Fit once, (reference, cpu or cuda; dataset; dim); the figures of it."""
+    """Fit once and return the measurements; task: (reference, cpu or cuda; dataset; dim)."""
     name, dataset, dim = task
 
     def values_of(graph: AttributedGraph, width: int) -> np.ndarray:
@@ -65,7 +65,7 @@ def measure(task: tuple[str, str, int]) -> dict[str, float]:
         _ = method.embedding_
         return method.values_
 
-    values_of(load("stdlib"), 16)  # compiles
+    values_of(load("stdlib"), 16)  # compiles the kernels
     graph = load(dataset)
     start = time.perf_counter()
     values = values_of(graph, dim)
@@ -77,12 +77,12 @@ def measure(task: tuple[str, str, int]) -> dict[str, float]:
 
 
 def contenders() -> list[str]:
-    """The reference, the CPU, and the GPU where there is one."""
+    """Return the names of the programs: the reference, the CPU, and the GPU if there is one."""
     return ["reference", "cpu"] + (["cuda"] if resolve("auto", needs=("torch",)) == "cuda" else [])
 
 
 def compare(dataset: str, dim: int, rounds: int) -> dict[str, dict[str, float]]:
-    """The best of all rounds of each contender, beside the reference."""
+    """Return the best round of each program, with its speedup over the reference."""
     best: dict[str, dict[str, float]] = {}
     for task in [(name, dataset, dim) for name in contenders()] * rounds:
         (ended,) = run(measure, [task], jobs=1)
@@ -94,7 +94,7 @@ def compare(dataset: str, dim: int, rounds: int) -> dict[str, dict[str, float]]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dataset", default="debian-packages")
     parser.add_argument("--dim", type=int, default=150)

@@ -1,13 +1,13 @@
-"""Links that were taken out before training: how many are among the first ten suggestions.
+"""Measure how many links that were removed before training are among the first ten suggestions.
 
     python benchmarks/suggest.py [--graphs citeseer caltech36] [--seeds 3] [--share 0.1]
 
-A tenth of the edges is held out, Neural-Brane is fitted to the rest with its defaults, and every node that lost an edge
-is asked for ten links. `recall` is the share of its lost links (of ten at most) among them, `hits` the share of nodes
-with at least one. `all` is what `suggest` uses: the own score or the cosine, whichever finds more of 256 links that are
-not held out, and common neighbours, weighted by how many of these they find. The others stand alone: the own score, the
-cosine of the same vectors, the number of common neighbours, Adamic and Adar's index, and resource allocation. Run k has
-seed k. Writes results/suggest.json.
+A tenth of the edges is held out, and Neural-Brane is fitted to the rest with its defaults. Ten links are suggested for
+every node that lost an edge. `recall` is the share of its lost links (at most ten) among the suggestions; `hits` is the
+share of nodes with at least one. `all` is the score of `suggest`: the own score or the cosine, whichever finds more of
+256 links that are not held out, combined with common neighbours, weighted by how many of these links each finds. The
+other scores are used separately: the own score, the cosine of the same vectors, the number of common neighbours, the
+Adamic-Adar index, and resource allocation. Run k has seed k. Writes results/suggest.json.
 """
 
 import argparse
@@ -30,7 +30,7 @@ OURS = {"all": "all", "own score": "score", "cosine": "similarity", "resource al
 
 
 def lost_links(held_out: HeldOutEdges) -> dict[int, set[int]]:
-    """The nodes that lost an edge, with the other ends."""
+    """Return the nodes that lost an edge, with the other ends of their lost edges."""
     lost: dict[int, set[int]] = {}
     for one, other in held_out.positives.tolist():
         lost.setdefault(one, set()).add(other)
@@ -39,7 +39,7 @@ def lost_links(held_out: HeldOutEdges) -> dict[int, set[int]]:
 
 
 def common(links: sparse.csr_array, row: int, weights: np.ndarray) -> list[int]:
-    """The first nodes by the sum of weights of common neighbours, ties by the nodes' order."""
+    """Return the first nodes by the summed weights of common neighbours; ties keep the nodes' order."""
     near = links[[row]].indices
     scores = weights[near] @ links[near]
     scores[[row, *near]] = -np.inf
@@ -47,7 +47,7 @@ def common(links: sparse.csr_array, row: int, weights: np.ndarray) -> list[int]:
 
 
 def run(name: str, share: float, seed: int) -> dict[str, dict[str, float]]:
-    """One run: recall and hits by what ranks."""
+    """Return recall and hits of one run, by score."""
     held_out = hold_out_edges(load(name), share=share, seed=seed)
     graph, lost = held_out.graph, lost_links(held_out)
     embedding = NeuralBrane(seed=seed).fit(graph).embedding_
@@ -60,21 +60,21 @@ def run(name: str, share: float, seed: int) -> dict[str, dict[str, float]]:
     found: dict[str, list[tuple[float, bool]]] = {}
     for row, others in lost.items():
         listed = {
-            what: scorer.rank(row, FIRST, by=by, weights=lambda: weights)[0].tolist() for what, by in OURS.items()
+            title: scorer.rank(row, FIRST, by=by, weights=lambda: weights)[0].tolist() for title, by in OURS.items()
         }
         listed["common neighbours"] = common(links, row, np.ones(len(graph)))
         listed["Adamic-Adar"] = common(links, row, 1 / np.log(degrees))
-        for what, first in listed.items():
+        for title, first in listed.items():
             right = len(others & set(first))
-            found.setdefault(what, []).append((right / min(len(others), FIRST), right > 0))
+            found.setdefault(title, []).append((right / min(len(others), FIRST), right > 0))
     return {
-        what: {"recall": fmean(one for one, _ in runs), "hits": fmean(one for _, one in runs)}
-        for what, runs in found.items()
+        title: {"recall": fmean(one for one, _ in runs), "hits": fmean(one for _, one in runs)}
+        for title, runs in found.items()
     }
 
 
 def main() -> None:
-    """Run, print, write the file."""
+    """Run all measurements, print the results and write the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--graphs", nargs="+", default=["citeseer", "caltech36"])
     parser.add_argument("--seeds", type=int, default=3)
@@ -84,9 +84,9 @@ def main() -> None:
     for name in options.graphs:
         runs = [run(name, options.share, seed) for seed in range(options.seeds)]
         records.append({"graph": name, "runs": runs})
-        for what in runs[0]:
-            recall, hits = (fmean(one[what][score] for one in runs) for score in ("recall", "hits"))
-            print(f"{name:12} {what:20} recall {recall:.3f}  hits {hits:.3f}", flush=True)
+        for title in runs[0]:
+            recall, hits = (fmean(one[title][score] for one in runs) for score in ("recall", "hits"))
+            print(f"{name:12} {title:20} recall {recall:.3f}  hits {hits:.3f}", flush=True)
         with atomic(PATH) as draft:
             about = {"machine": describe_machine(), "options": vars(options), "results": records}
             draft.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")

@@ -1,10 +1,10 @@
-"""Make the walks of PecanPy that the tests compare ours with.
+"""Draw walks with PecanPy, which the tests compare with our walks.
 
     python scripts/build_pecanpy_walks.py [--output FILE]
 
-PecanPy 2 needs NumPy below 2, so it cannot be in the environment of the tests; what it draws can. The file holds
-walks on the packaged graph `stdlib`, of first order (p = q = 1) and of second order (p = 0.25, q = 4), as rows of
-node numbers, -1 after the end of a walk that ends early.
+PecanPy 2 needs NumPy below 2, so the tests cannot install it and read its walks from a file instead. The file
+contains walks on the packaged graph `stdlib`, of first order (p = q = 1) and of second order (p = 0.25, q = 4). Each
+walk is a row of node numbers; -1 fills the row if the walk ends early.
 """
 
 import argparse
@@ -24,7 +24,7 @@ WALKS_PER_NODE, LENGTH = 4, 40
 
 
 def draw(graph: AttributedGraph, p: float, q: float) -> np.ndarray:
-    """PecanPy's walks (nodes × WALKS_PER_NODE, LENGTH) int16."""
+    """Return PecanPy's walks, (nodes × WALKS_PER_NODE, LENGTH) int16."""
     matrix = graph.adjacency
     model = SparseOTF(p=p, q=q, workers=1, random_state=0)
     with tempfile.TemporaryDirectory() as folder:
@@ -39,7 +39,7 @@ def draw(graph: AttributedGraph, p: float, q: float) -> np.ndarray:
 
 
 def main() -> None:
-    """Draw both kinds and write them."""
+    """Draw walks of both orders and write them to a file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=OUTPUT)
     options = parser.parse_args()

@@ -3,17 +3,17 @@
     python scripts/build_stdlib.py [--output FILE]
 
 Nodes are the modules of the running interpreter's standard library: those with Python source, and the
-compiled ones (`math`, `time`, `_socket`) that this interpreter has. Left out: tests, demonstrations, the
+compiled ones (`math`, `time`, `_socket`) of this interpreter. Left out are tests, demonstrations, the
 IDLE application, 2to3's fixers, the hundred near-identical codecs in `encodings`, bundled wheels,
-`__main__` files, modules of other platforms that have no source here, and empty files that nobody imports.
+`__main__` files, modules of other platforms without source here, and empty files that no module imports.
 
-Edges are imports, read from the source with `ast` wherever they stand, also inside functions; their weight
-is the number of import statements, in either direction. Attributes are words of docstrings and of the
-names of functions, classes, arguments and `__all__`, 1 where a module has the word; the module's own name
-is not added, as its package often decides its label. Labels are the topics of stdlib_categories.toml.
+Edges are imports, read from the source with `ast`, also inside functions. The weight of an edge is the
+number of import statements in both directions. Attributes are words of docstrings and of the names of
+functions, classes, arguments and `__all__`; an entry is 1 if a module has the word. The module's own name
+is not used, because its package often determines its label. Labels are the topics of stdlib_categories.toml.
 
-The same interpreter writes the same bytes. The file holds only names and the presence of words, taken from
-the Python standard library (PSF licence), and none of its text.
+The same interpreter writes the same bytes. The file contains only names and the presence of words, taken
+from the Python standard library (PSF licence), and none of its text.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ LEFT_OUT = frozenset(
 )
 KEPT_ENCODINGS = frozenset({"aliases", "idna", "punycode"})
 
-MIN_MODULES = 3  # a word of one or two modules says nothing about the others
-MAX_SHARE = 0.25  # a word of every fourth module says little about any
+MIN_MODULES = 3  # a word must occur in as many modules
+MAX_SHARE = 0.25  # a word may occur in at most this share of the modules
 WORD = re.compile(r"[A-Z]{2,}(?![a-z])|[A-Z]?[a-z]+")
 COMMON_WORDS = """
     about above according after again all already also although always among and another any anything are
@@ -68,7 +68,7 @@ STOP_WORDS = frozenset(COMMON_WORDS.split())
 
 
 def find_sources(root: Path, top_level: Iterable[str]) -> dict[str, Path]:
-    """Name the modules with Python source below root, packages by their `__init__.py`."""
+    """Return the modules with Python source below root, by name; a package is its `__init__.py`."""
     wanted = set(top_level)
     sources = {}
     for path in sorted(root.rglob("*.py")):
@@ -82,27 +82,27 @@ def find_sources(root: Path, top_level: Iterable[str]) -> dict[str, Path]:
 
 
 def import_compiled(names: Iterable[str]) -> dict[str, ModuleType]:
-    """Import those of the named modules that this interpreter has."""
+    """Import the named modules that this interpreter has, and return them by name."""
     found = {}
     for name in sorted(names):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # some are due to leave the library
+            warnings.simplefilter("ignore", DeprecationWarning)  # some modules are deprecated
             try:
                 found[name] = importlib.import_module(name)
             except ImportError:
-                continue  # of another platform, or not built here
+                continue  # the module belongs to another platform, or is not built here
     return found
 
 
 def resolve(target: str, known: Collection[str]) -> str | None:
-    """The longest leading part of a dotted name that is a known module, as `os` for `os.path`."""
+    """Return the longest leading part of a dotted name that is a known module, for example `os` for `os.path`."""
     while target and target not in known:
         target = target.rpartition(".")[0]
     return target or None
 
 
 def imported_names(tree: ast.AST, package: str) -> Iterator[list[str]]:
-    """Give, for each import statement, the dotted names it may load, relative ones made absolute."""
+    """Yield, for each import statement, the absolute dotted names that it may load."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield [alias.name for alias in node.names]
@@ -135,13 +135,13 @@ def singular(word: str) -> str:
 
 
 def split_words(text: str) -> set[str]:
-    """Split text or a name at underscores, capitals and all that is no letter; drop short and stop words."""
+    """Split text or a name at capitals and at all characters but letters; drop short words and stop words."""
     words = {match.lower() for match in WORD.findall(text)} - STOP_WORDS
     return {singular(word) for word in words if len(word) > 2} - STOP_WORDS
 
 
 def source_words(tree: ast.AST) -> set[str]:
-    """The words of docstrings, of `__all__` and of the names of functions, classes and arguments."""
+    """Return the words of docstrings, of `__all__` and of the names of functions, classes and arguments."""
     texts: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -155,14 +155,14 @@ def source_words(tree: ast.AST) -> set[str]:
 
 
 def compiled_words(module: ModuleType) -> set[str]:
-    """The words of a compiled module's documentation and names, methods of its classes included."""
+    """Return the words of a compiled module's documentation and names, including methods of its classes."""
     texts = [module.__doc__ or ""]
     for owner in [module, *(item for item in vars(module).values() if inspect.isclass(item))]:
         if owner is not module and owner.__module__ != module.__name__:
             continue
         for name, item in vars(owner).items():
             if not name.startswith("__"):
-                # The documentation of a constant is that of its type: only callables have their own.
+                # A constant has the documentation of its type, so only callables are read.
                 texts += [name, (inspect.getdoc(item) or "") if callable(item) else ""]
     return split_words("\n".join(texts))
 
@@ -170,7 +170,7 @@ def compiled_words(module: ModuleType) -> set[str]:
 def read_modules(
     sources: Mapping[str, Path], compiled: Mapping[str, ModuleType]
 ) -> tuple[dict[str, set[str]], Counter[tuple[str, str]]]:
-    """Read every module: its words, and the import statements between each pair of modules."""
+    """Return the words of every module, and the number of import statements between each pair of modules."""
     known = sources.keys() | compiled.keys()
     words: dict[str, set[str]] = {}
     edges: Counter[tuple[str, str]] = Counter()
@@ -181,27 +181,27 @@ def read_modules(
             edges[min(name, other), max(name, other)] += count
     reached = {name for pair in edges for name in pair}
     for name, module in compiled.items():
-        # A private compiled module that nobody kept imports is of no interest: a codec, a test's part.
+        # A private compiled module is left out unless another module of the graph imports it.
         if name in reached or not name.startswith("_"):
             words[name] = compiled_words(module)
-    # An empty file, as that of some packages, with no import either way: there is nothing to learn from.
+    # An empty file without imports in either direction has nothing to learn from.
     return {name: words[name] for name in sorted(words) if words[name] or name in reached}, edges
 
 
 def choose_words(words: Mapping[str, set[str]]) -> list[str]:
-    """The words that are neither too rare nor too common to tell modules apart, sorted."""
+    """Return the words that are neither too rare nor too common, sorted."""
     counts = Counter(word for found in words.values() for word in found)
     return sorted(word for word, count in counts.items() if MIN_MODULES <= count <= MAX_SHARE * len(words))
 
 
 def read_categories(path: Path = CATEGORIES) -> dict[str, str]:
-    """Read which category each listed module has."""
+    """Read the category of each listed module."""
     tables = tomllib.loads(path.read_text(encoding="utf-8"))
     return {module: name for name, table in tables.items() for module in table["modules"]}
 
 
 def category_of(name: str, categories: Mapping[str, str]) -> str:
-    """A module's category: its own, else that of its public twin (`json` for `_json`), else its package's."""
+    """Return a module's category: its own, else that of its public twin (`json` for `_json`), else its package's."""
     parent = name
     while parent:
         if found := categories.get(parent) or categories.get(parent.removeprefix("_")):
@@ -211,7 +211,7 @@ def category_of(name: str, categories: Mapping[str, str]) -> str:
 
 
 def csr_arrays(prefix: str, matrix: sparse.coo_array) -> dict[str, np.ndarray]:
-    """The arrays of a sparse matrix in sorted CSR form, named as the `.npz` format names them."""
+    """Return the arrays of a sparse matrix in sorted CSR form, by their names in the `.npz` format."""
     rows = matrix.tocsr()
     rows.sort_indices()
     return {
@@ -249,34 +249,36 @@ def build(root: Path, top_level: Iterable[str], categories: Mapping[str, str]) -
     """Build the dataset's arrays from the source below root and the compiled modules among the names."""
     names = sorted(top_level)
     sources = find_sources(root, names)
-    # Only what has no source at all is compiled: a module left out above must not come back by import.
+    # Only modules without any source are imported, so that a module left out above does not come back.
     compiled = {name for name in names if not (root / name).exists() and not (root / f"{name}.py").exists()}
     words, edges = read_modules(sources, import_compiled(compiled))
     return assemble(words, edges, categories)
 
 
 def describe(arrays: Mapping[str, Any]) -> str:
-    """Say in a few lines how large the dataset is and how its labels are spread."""
+    """Return a few lines with the sizes of the dataset and the number of modules in each category."""
     sizes = Counter(arrays["labels"].tolist()).most_common()
     nodes, words = arrays["attr_shape"]
     filled = len(arrays["attr_data"])
     return "\n".join(
         [
             f"Python {arrays['python_version']}: {nodes} modules, {len(arrays['adj_data']) // 2} edges, "
-            f"{words} words ({filled / nodes:.1f} a module), {len(sizes)} categories",
+            f"{words} words ({filled / nodes:.1f} per module), {len(sizes)} categories",
             *(f"  {name:<24} {size:>4}" for name, size in sizes),
         ]
     )
 
 
 def main() -> None:
-    """Build the dataset and write it, whole or not at all."""
+    """Build the dataset and write it atomically."""
     parser = argparse.ArgumentParser(description="Build the dataset `stdlib` from this interpreter's library.")
-    parser.add_argument("--output", type=Path, default=OUTPUT, metavar="FILE", help="default: the package's")
+    parser.add_argument(
+        "--output", type=Path, default=OUTPUT, metavar="FILE", help="file to write (default: the package's own)"
+    )
     output = parser.parse_args().output
     arrays: dict[str, Any] = build(Path(sysconfig.get_path("stdlib")), sys.stdlib_module_names, read_categories())
     with atomic(output) as draft:
-        np.savez_compressed(draft, **arrays)  # its dates are fixed: the same arrays, the same bytes
+        np.savez_compressed(draft, **arrays)  # NumPy fixes the dates, so equal arrays give equal bytes
     print(f"{describe(arrays)}\nwrote {output} ({output.stat().st_size / 1000:.0f} kB)")
 
 

@@ -1,4 +1,4 @@
-"""Count what makes the source hard or easy to live with.
+"""Count files, lines, long functions and private imports of the source, measures of how easy it is to maintain.
 
     python scripts/count_house.py                    count src/neural_brane of this checkout
     python scripts/count_house.py OTHER/src          count another checkout as well, side by side
@@ -19,9 +19,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 HERE = Path(__file__).parent.parent / "src"
-SMALL, LONG, MANY = 60, 50, 6  # lines of a small module, lines of a long function, arguments that are many
-OPTIMIZED = 1  # the flag of a function's code, which the body of a class lacks
-# Run the command, note every file of the package of which a function is called, and print their number.
+SMALL, LONG, MANY = 60, 50, 6  # a small module has fewer lines; a long function more lines, or more arguments
+OPTIMIZED = 1  # code flag that functions have and class bodies do not
+# This program runs the command and prints the number of files of the package whose functions are called.
 TRACED = f"""
 import sys, threading
 seen = set()
@@ -43,7 +43,7 @@ finally:
 
 
 def main() -> None:
-    """Print one line for each count, a column for each checkout."""
+    """Print one line per count and one column per checkout."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("others", nargs="*", type=Path, help="folders `src` of other checkouts")
     columns = [count(source) for source in [*parser.parse_args().others, HERE]]
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def count(source: Path) -> dict[str, int]:
-    """Every measure of a folder `src` by name."""
+    """Return every count of a folder `src` by name."""
     modules = {module_of(path, source): path for path in sorted((source / "neural_brane").rglob("*.py"))}
     texts = {name: path.read_text(encoding="utf-8") for name, path in modules.items()}
     trees = {name: ast.parse(text) for name, text in texts.items()}
@@ -75,27 +75,27 @@ def count(source: Path) -> dict[str, int]:
         ),
         "functions over 50 lines": sum(node.end_lineno - node.lineno + 1 > LONG for node in functions),
         "functions with more than 6 arguments": sum(arguments(node) > MANY for node in functions),
-        "files that `brane embed stdlib` passes through": passed(source),
+        "files that `brane embed stdlib` runs": count_called(source),
     }
 
 
 def module_of(path: Path, source: Path) -> str:
-    """The dotted name of a file."""
+    """Return the dotted name of a file."""
     return ".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__")
 
 
 def is_package(path: Path) -> bool:
-    """Whether a folder holds modules."""
+    """Return True if a folder contains modules."""
     return path.is_dir() and any(path.glob("*.py"))
 
 
 def package(module: str, modules: dict[str, Path]) -> str:
-    """The package that a module stands in; a package stands in itself."""
+    """Return the package of a module; the package of a package is itself."""
     return module if modules[module].name == "__init__.py" else module.rpartition(".")[0]
 
 
 def imported(name: str, path: Path, tree: ast.Module, modules: dict[str, Path]) -> Iterator[tuple[str, bool]]:
-    """Each module that one imports, and whether the import names something private."""
+    """Yield each imported module of the package, and True if the imported name is private."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((alias.name, is_private(alias.name)) for alias in node.names if alias.name in modules)
@@ -111,19 +111,19 @@ def imported(name: str, path: Path, tree: ast.Module, modules: dict[str, Path]) 
 
 
 def is_private(name: str) -> bool:
-    """Whether a part of a dotted name begins with one underscore."""
+    """Return True if a part of a dotted name begins with one underscore."""
     return any(part.startswith("_") and not part.startswith("__") for part in name.split("."))
 
 
 def arguments(node: ast.FunctionDef) -> int:
-    """How many arguments a function takes besides self."""
+    """Return the number of a function's arguments without self."""
     given = node.args
     names = [one.arg for one in [*given.posonlyargs, *given.args, *given.kwonlyargs]]
     return len(names) - (names[:1] in (["self"], ["cls"])) + bool(given.vararg) + bool(given.kwarg)
 
 
-def passed(source: Path) -> int:
-    """The number of files of which `brane embed stdlib -o v.npz` calls a function."""
+def count_called(source: Path) -> int:
+    """Return the number of files whose functions `brane embed stdlib -o v.npz` calls."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-W", "ignore", "-c", TRACED, folder]
         environment = os.environ | {"PYTHONPATH": str(source.resolve())}

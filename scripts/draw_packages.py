@@ -1,11 +1,10 @@
-"""Draw the packages of the source and who imports whom: docs/packages.svg.
+"""Draw the packages of the source and their imports: docs/packages.svg.
 
     python scripts/draw_packages.py           write the picture
     python scripts/draw_packages.py --list    print the arrows
 
-Every arrow is found by reading the import statements, wherever in a file they stand. The picture's <desc> lists them
-all. Only those are drawn that do not follow from others: where a imports b and b imports c, an arrow from a to c says
-nothing new about the order.
+The arrows come from all import statements of a file, also those inside functions. The picture's <desc> lists them all.
+Arrows that follow from others are not drawn: if a imports b and b imports c, the arrow from a to c is left out.
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ from neural_brane.files.storage import atomic
 
 ROOT = Path(__file__).parent.parent
 SOURCE, PICTURE = ROOT / "src" / "neural_brane", ROOT / "docs" / "packages.svg"
-BOX_WIDTH, BOX_HEIGHT, GAP, ROW = 196, 74, 24, 126  # in pixels; ROW is from one layer to the next
-BEND_WIDTH = 24  # what an arrow takes up in a layer that it passes through
+BOX_WIDTH, BOX_HEIGHT, GAP, ROW = 196, 74, 24, 126  # pixels; ROW is the distance between two layers
+BEND_WIDTH = 24  # width of an arrow in a layer that it crosses
 EVERYWHERE = ("__init__", "__main__", "errors", "progress")
-STARTS, SWEEPS = 200, 12  # of the search for an order within layers
+STARTS, SWEEPS = 200, 12  # random starts of the search for an order within layers, and sweeps of each
 
 Arrow = tuple[str, str]
 
 
 def parts(source: Path) -> dict[str, Path]:
-    """The rooms of the house by name, each with the file that describes it.
+    """Return the packages and top-level modules by name, each with the file whose docstring describes it.
 
-    Files that every room imports would only add arrows, so they are left out.
+    Files that every package imports would only add arrows, so they are left out.
     """
     folders = {path.parent.name: path for path in source.glob("*/__init__.py")}
     files = {path.stem: path for path in source.glob("*.py") if path.stem not in EVERYWHERE}
@@ -43,7 +42,7 @@ def parts(source: Path) -> dict[str, Path]:
 
 
 def arrows(source: Path = SOURCE) -> list[Arrow]:
-    """Who imports whom, as sorted pairs of names."""
+    """Return sorted pairs of names; the first imports the second."""
     known = set(parts(source))
     homes = {
         alias.name: node.module.split(".")[1]
@@ -62,7 +61,7 @@ def arrows(source: Path = SOURCE) -> list[Arrow]:
 
 
 def _imported(path: Path) -> set[str]:
-    """The first names after `neural_brane.` that a file imports, or the public names it takes from the top."""
+    """Return the packages that a file imports, and the public names that it imports from `neural_brane`."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module == "neural_brane":
@@ -75,7 +74,7 @@ def _imported(path: Path) -> set[str]:
 
 
 def split_circles(found: list[Arrow]) -> tuple[nx.DiGraph, list[Arrow]]:
-    """The arrows that can all point one way, and those that close a circle with them."""
+    """Return a graph of arrows without cycles, and the arrows that would close a cycle."""
     graph, closing = nx.DiGraph(), []
     graph.add_nodes_from(name for arrow in found for name in arrow)
     most_imported = sorted(found, key=lambda arrow: (-sum(there == arrow[1] for _, there in found), arrow))
@@ -88,13 +87,13 @@ def split_circles(found: list[Arrow]) -> tuple[nx.DiGraph, list[Arrow]]:
 
 
 def layers(graph: nx.DiGraph) -> dict[str, int]:
-    """The layer of each package: 0 on top, and each as near as possible to those that import it."""
+    """Return the layer of each package: 0 is on top, and each is as close as possible to those that import it."""
     below = {name: at for at, group in enumerate(nx.topological_generations(graph)) for name in group}
     return {name: max(below.values()) - at for name, at in below.items()}
 
 
 def place(graph: nx.DiGraph, layer: dict[str, int]) -> tuple[dict[str, tuple[float, float]], list[list[str]]]:
-    """Positions of the boxes, and the arrows as paths through a bend in each layer between."""
+    """Return the positions of boxes and bends, and the arrows as paths with one bend per crossed layer."""
     rows: list[list[str]] = [[] for _ in range(max(layer.values()) + 1)]
     for name in sorted(layer):
         rows[layer[name]].append(name)
@@ -116,7 +115,7 @@ def place(graph: nx.DiGraph, layer: dict[str, int]) -> tuple[dict[str, tuple[flo
 
 
 def _untangle(rows: list[list[str]], links: dict[str, set[str]]) -> list[list[str]]:
-    """The rows in an order with short lines: the best of many random starts, each improved by sweeps."""
+    """Return the rows in an order with short arrows: the best of many random starts, each improved by sweeps."""
     best, least = rows, float("inf")
     for start in range(STARTS):
         rng = random.Random(start)
@@ -124,7 +123,7 @@ def _untangle(rows: list[list[str]], links: dict[str, set[str]]) -> list[list[st
         for sweep in range(SWEEPS):
             centres = _spread(order)
             wanted = {name: sum(centres[other] for other in near) / len(near) for name, near in links.items() if near}
-            for row in order[sweep % 2 :: 2]:  # every other row, so that two rows do not change places forever
+            for row in order[sweep % 2 :: 2]:  # alternate rows, because sorting neighbours together may oscillate
                 row.sort(key=lambda name: (wanted.get(name, 0.0), name))
             centres = _spread(order)
             length = sum((centres[name] - centres[other]) ** 2 for name, near in links.items() for other in near)
@@ -134,7 +133,7 @@ def _untangle(rows: list[list[str]], links: dict[str, set[str]]) -> list[list[st
 
 
 def _spread(rows: list[list[str]]) -> dict[str, float]:
-    """The horizontal centres when each row stands in its order around the middle, without overlap."""
+    """Return the horizontal centres of all boxes and bends; each row is centred and has no overlap."""
     centres = {}
     for row in rows:
         widths = [BEND_WIDTH if "@" in name else BOX_WIDTH for name in row]
@@ -146,7 +145,7 @@ def _spread(rows: list[list[str]]) -> dict[str, float]:
 
 
 def svg(source: Path = SOURCE) -> str:
-    """The picture as text."""
+    """Return the picture as SVG text."""
     found, files = arrows(source), parts(source)
     graph, closing = split_circles(found)
     order = nx.transitive_reduction(graph)
@@ -181,7 +180,7 @@ text {{ font: 11px system-ui, sans-serif; fill: #33415c; text-anchor: middle }}
 
 
 def _curve(points: list[tuple[float, float]], kind: str = "") -> str:
-    """A line from the top of the first box up to the bottom of the last, through the bends between them."""
+    """Return a line from the top of the first box to the bottom of the last, through the bends between them."""
     half = BOX_HEIGHT / 2
     (x, y), (end_x, end_y) = points[0], points[-1]
     text, at = f"M{x:g} {y - half:g}", (x, y - half)
@@ -195,7 +194,7 @@ def _curve(points: list[tuple[float, float]], kind: str = "") -> str:
 
 
 def _box(name: str, centre: tuple[float, float], file: Path) -> str:
-    """A package's name and, under it, the first sentence of its docstring."""
+    """Return a box with a package's name and the first sentence of its docstring."""
     x, y = centre
     sentence = (ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").splitlines()[0]
     lines = textwrap.wrap(sentence.rstrip(".").replace("`", ""), 30, max_lines=3, placeholder=" …")

@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/look.md: the page of the standard library's modules in a headless Chromium.
+"""Take the screenshots of docs/look.md: the explorer with the graph stdlib, in a headless Chromium.
 
 python scripts/explore_pictures.py
 """
@@ -17,11 +17,11 @@ from neural_brane.explore.server import Server
 
 PICTURES = Path(__file__).parents[1] / "docs" / "_static"
 FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
-LASSO = ((0.62, 0.45), (0.92, 0.45), (0.92, 0.72), (0.62, 0.72), (0.62, 0.46))  # shares of the map
+LASSO = ((0.62, 0.45), (0.92, 0.45), (0.92, 0.72), (0.62, 0.72), (0.62, 0.46))  # shares of the map's size
 
 
 def make_server(folder: Path) -> Server:
-    """A server of a model and of vectors from attributes alone."""
+    """Return a running server that shows a Neural-Brane model and vectors of the method `attributes`."""
     graph = load("stdlib")
     NeuralBrane(seed=0).fit(graph).save(folder / "neural-brane.brane")
     METHODS["attributes"](dim=150, seed=0).fit_transform(graph).save(folder / "attributes.npz")
@@ -34,7 +34,7 @@ def make_server(folder: Path) -> Server:
 
 
 def open_page(browser: Any, address: str, *, width: int = 1280, height: int = 800, scheme: str = "light") -> Any:
-    """The page, once its map and the names on it are drawn."""
+    """Return the page after its map and the names on it are drawn."""
     page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
     page.goto(address)
     page.wait_for_selector("body[data-state=ready]")
@@ -43,7 +43,7 @@ def open_page(browser: Any, address: str, *, width: int = 1280, height: int = 80
 
 
 def show_node(page: Any, node: str) -> None:
-    """Search for a node and wait for all of its card."""
+    """Search for a node and wait until its card is complete."""
     page.fill("#search-text", node)
     page.press("#search-text", "Enter")
     page.wait_for_selector("table.suggested", timeout=60_000)
@@ -65,7 +65,7 @@ def draw_around(page: Any) -> None:
 
 
 def main() -> None:
-    """Draw all pictures."""
+    """Take all screenshots."""
     from playwright.sync_api import sync_playwright
 
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

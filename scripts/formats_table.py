@@ -1,4 +1,4 @@
-"""Write the table of docs/formats.md: the formats of vectors, what each keeps and which ids it refuses.
+"""Write the table of vector formats in docs/formats.md: what each format keeps and which ids it refuses.
 
 python scripts/formats_table.py            put the table between the page's markers
 python scripts/formats_table.py --print    print it
@@ -18,7 +18,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "formats.md"
 
 
 def table() -> str:
-    """Return one row for each format; those that keep most come first."""
+    """Return the table with one row per format; formats that keep most come first."""
     lines = [
         "| suffix | what is in it | keeps besides vectors and ids | checksums | ids it refuses |",
         "| --- | --- | --- | --- | --- |",

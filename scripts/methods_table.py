@@ -1,4 +1,4 @@
-"""Write the tables of docs/methods.md and docs/choose.md: what methods are, how they grow and how they scored.
+"""Write the tables of docs/methods.md and docs/choose.md: the methods, their growth and their scores.
 
 python scripts/methods_table.py            put the tables between the pages' markers
 python scripts/methods_table.py --print    print them
@@ -21,11 +21,11 @@ PAGE = ROOT / "docs" / "methods.md"
 CHOICE = ROOT / "docs" / "choose.md"
 RESULTS = ROOT / "benchmarks" / "results"
 MEASURED = RESULTS / "defaults.json"
-GROWN = {"grown": "growth.md", "grown synthetic": "growth_synthetic.md"}  # by the names of their markers
+GROWN = {"grown": "growth.md", "grown synthetic": "growth_synthetic.md"}  # marker: file
 
 
 def about() -> str:
-    """One row for each method: what it uses, whether it embeds new nodes, the extra it needs, and its paper."""
+    """Return one row per method: the data it uses, whether it embeds new nodes, the extra it needs, its paper."""
     lines = ["| name | uses | new nodes | needs | paper |", "| --- | --- | --- | --- | --- |"]
     for name, method in METHODS.items():
         new = "yes" if method.inductive else "no"
@@ -34,12 +34,12 @@ def about() -> str:
 
 
 def uses(method: type[Embedder]) -> str:
-    """What a method learns from; one that learns from labels as well is marked."""
+    """Return the data that a method uses; methods that also learn from labels are marked."""
     return " and ".join(method.uses) + (f", labels {MARK}" if method.uses_labels else "")
 
 
 def growth() -> str:
-    """One row for each method: what its time and its memory grow with."""
+    """Return one row per method: the sizes that its time and its memory grow with."""
     lines = ["| name | time grows with | memory grows with |", "| --- | --- | --- |"]
     for name, method in METHODS.items():
         time, memory = method.growth.removeprefix("time: ").split("; memory: ")
@@ -48,12 +48,12 @@ def growth() -> str:
 
 
 def grown(name: str) -> str:
-    """The table of a measurement of growth, without the line that says what it is of."""
+    """Return the table of a measurement of growth, without its title."""
     return (RESULTS / name).read_text(encoding="utf-8").split("\n\n", 1)[1].rstrip()
 
 
 def measured() -> str:
-    """One row for each method of the benchmark of defaults: its means over the graphs, the best in classes first."""
+    """Return one row per method of benchmarks/defaults.py: its means over the graphs, best Macro-F1 first."""
     cells = json.loads(MEASURED.read_text(encoding="utf-8"))["cells"]
     means = {
         name: [mean(mean(graph[score]) for graph in graphs.values()) for score in ("macro_f1", "nmi", "link")]
@@ -71,13 +71,13 @@ def measured() -> str:
 
 
 def fill(page: str) -> str:
-    """The page of methods with each table between its markers."""
+    """Return the page of methods with each table between its markers."""
     tables = {"methods": about(), "growth": growth()} | {marker: grown(name) for marker, name in GROWN.items()}
     return put(page, tables, PAGE)
 
 
 def put(page: str, tables: dict[str, str], path: Path) -> str:
-    """A page's text with each table between its markers."""
+    """Return a page's text with each table between its markers."""
     for name, table in tables.items():
         begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
         if begin not in page or end not in page:
@@ -89,7 +89,7 @@ def put(page: str, tables: dict[str, str], path: Path) -> str:
 def main() -> None:
     """Print the tables or put them into the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--print", action="store_true", help="print the tables and leave the page alone")
+    parser.add_argument("--print", action="store_true", help="print the tables; change no page")
     if parser.parse_args().print:
         print(f"{about()}\n\n{growth()}\n\n{measured()}")
         return

@@ -24,7 +24,7 @@ LONGEST = 200  # characters of an error's fixed text
 DRAWN = 6  # sentences of each kind
 DIRECTIVE = re.compile(r"#\s*(noqa|fmt:|type:|pragma|!|mypy:)")
 HANGING = re.compile(r"(of|that|whose|what|which|where|as)\b", re.IGNORECASE)
-REFERENCE = re.compile(r"<!-- reference: (\S+) *([^>]*?) *-->")  # a module of the reference, and names chosen from it
+REFERENCE = re.compile(r"<!-- reference: (\S+) *([^>]*?) *-->")  # module of the reference, selected names
 SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`])")
 
 
@@ -36,7 +36,7 @@ class Text(NamedTuple):
 
 
 def main() -> None:
-    """Run the command that was asked for."""
+    """Run the command of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=["count", "draw"])
     parser.add_argument("others", nargs="*", type=Path, help="other checkouts")
@@ -180,7 +180,7 @@ def assigned(node: ast.ClassDef) -> set[str]:
 
 
 def is_method(node: ast.ClassDef) -> bool:
-    """Return whether a class is one of the methods: it has a title and a paper or a growth of its own."""
+    """Return whether a class is one of the methods: it assigns a title and a growth."""
     return {"title", "growth"} <= assigned(node)
 
 

@@ -3,8 +3,8 @@
     python scripts/readme_table.py            put the tables between the markers of the two pages
     python scripts/readme_table.py --print    print the whole table
 
-The markers are the lines '<!-- results -->' and '<!-- /results -->'; what stands between them is replaced. The README
-has the rows of `BRIEF`, the page all of them.
+The markers are the lines '<!-- results -->' and '<!-- /results -->'; the text between them is replaced. The README
+shows the rows of `BRIEF`, the page shows all rows.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ BRIEF = (
     "two-hop mean",
     "joint SVD",
 )
-PAGES = {ROOT / "README.md": BRIEF, ROOT / "docs" / "reproduce.md": None}  # the rows of each; None for all
+PAGES = {ROOT / "README.md": BRIEF, ROOT / "docs" / "reproduce.md": None}  # page: rows, None for all
 BEGIN, END = "<!-- results -->", "<!-- /results -->"
 SHARE = 0.7
 TUNED = "†"
 
 
 def markdown(results: dict[str, Any], rows: tuple[str, ...] | None = None) -> str:
-    """Macro-F1 at 70 % of methods on every dataset, the published figure in brackets, the best of all in bold.
+    """Return a table of Macro-F1 at 70 %, with published scores in brackets and the best of each dataset in bold.
 
-    rows: the headings of the methods to show, on the datasets that all of them have; everything when None.
+    rows: headings of the methods to show; then only datasets that all of them have are shown. None shows everything.
     """
     cells = [
         one
@@ -63,7 +63,7 @@ def markdown(results: dict[str, Any], rows: tuple[str, ...] | None = None) -> st
 
 
 def fill(page: str, table: str) -> str:
-    """A page's text with the table between its markers."""
+    """Return a page's text with the table between its markers."""
     if BEGIN not in page or END not in page:
         raise SystemExit(f"there is no place for the table; put the lines {BEGIN} and {END} where it belongs")
     return re.sub(f"{BEGIN}.*?{END}", lambda _: f"{BEGIN}\n{table}\n{END}", page, flags=re.DOTALL)
@@ -73,7 +73,7 @@ def _cell(one: dict[str, Any], most: float) -> str:
     mean = f"{one['mean']:.3f}".lstrip("0")
     text = (f"**{mean}**" if one["mean"] == most else mean) + (TUNED if one["tuned"] else "")
     published = one["published"] is not None and one["published_on"] == one["dataset"]
-    if published and one["heading"] != "Neural-Brane (default)":  # the paper published no figure of our default
+    if published and one["heading"] != "Neural-Brane (default)":  # the paper has no score of our default
         text += f" ({one['published']:.3f})".replace("(0", "(")
     return text
 

@@ -1,8 +1,8 @@
-"""Write docs/results/report.html, and the sentences of results.json beside it, again from the numbers kept there.
+"""Write docs/results/report.html and the sentences of results.json again, from the numbers in results.json.
 
     python scripts/rewrite_report.py
 
-For a change of words, tables or looks that needs no new training. Figures stay as they are.
+Run it after a change of sentences, tables or style; nothing is trained. Figures are not drawn again.
 """
 
 import json
@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parent.parent / "docs" / "results"
 
 
 def main(folder: Path = FOLDER, target: Path = FOLDER) -> None:
-    """Read the numbers and figures of a folder of results, and write the words into another, or the same."""
+    """Read the numbers and figures of `folder`, and write report.html and results.json into `target`."""
     path = folder / "results.json"
     figures = {figure.stem: figure for figure in (folder / "figures").glob("*.svg")}
     trainings = json.loads(path.read_text(encoding="utf-8"))["trainings"]

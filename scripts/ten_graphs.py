@@ -1,4 +1,4 @@
-"""Write the tables of docs/ten-graphs.md: every method on ten graphs, and beside what others have published of it.
+"""Write the tables of docs/ten-graphs.md: every method on ten graphs, and beside the scores that others published.
 
 python scripts/ten_graphs.py    put the tables between the page's markers
 """
@@ -20,19 +20,19 @@ SCORES = {"macro_f1": "Macro-F1", "nmi": "NMI", "link": "AUC of links"}
 COSTS = {"processor_seconds": "seconds", "peak_mb": "MB"}
 MEASURES = {"micro_f1": "Micro-F1", "macro_f1": "Macro-F1"}
 DEFAULT = "neural-brane"
-AHEAD = 0.01  # how much better than the default counts as ahead of it
+AHEAD = 0.01  # a method is ahead if its score exceeds the default's by more
 
-Cells = dict[str, dict[str, dict]]  # by graph and by method: the values of its runs
+Cells = dict[str, dict[str, dict]]  # graph: {method: values of its runs}
 
 
 def tables(cells: Cells) -> dict[str, str]:
-    """A table for each score and each cost, and what is ahead of the default, by the names of their markers."""
+    """Return a table per score and cost, and the list of methods ahead of the default, by marker."""
     found = {measure: table(cells, measure) for measure in (*SCORES, *COSTS)}
     return found | {"ahead": "\n".join(f"- {line}" for line in ahead(cells))}
 
 
 def table(cells: Cells, measure: str) -> str:
-    """One row for each method, one column for each graph; the best of a graph is bold where more is better."""
+    """Return one row per method and one column per graph; the best score of each graph is bold."""
     names = [name for name in METHODS if any(name in row for row in cells.values())]
     best = {graph: max(map(rounded, values(row, measure).values())) for graph, row in cells.items()}
     lines = [f"| method | {' | '.join(cells)} |", "| --- |" + " ---: |" * len(cells)]
@@ -43,12 +43,12 @@ def table(cells: Cells, measure: str) -> str:
 
 
 def values(row: dict[str, dict], measure: str) -> dict[str, float]:
-    """The means of a measure on one graph, by method; those that did not end are left out."""
+    """Return the means of a measure on one graph by method, without trainings that did not finish."""
     return {name: fmean(cell[measure]) for name, cell in row.items() if measure in cell}
 
 
 def entry(cell: dict, measure: str, best: float) -> str:
-    """A figure of a table: a dash where a training did not end, nothing where there was none."""
+    """Return a number of a table: a dash if the training did not finish, empty if there was none."""
     if measure not in cell:
         return "-" if cell else ""
     value = fmean(cell[measure])
@@ -59,12 +59,12 @@ def entry(cell: dict, measure: str, best: float) -> str:
 
 
 def rounded(value: float) -> float:
-    """A value as the tables show it."""
+    """Return a value with the digits that the tables show."""
     return round(value, 3)
 
 
 def ahead(cells: Cells) -> list[str]:
-    """What is ahead of the default, score by score, in words."""
+    """Return one sentence per score that names the methods ahead of the default."""
     lines = []
     for measure, heading in SCORES.items():
         better: dict[str, list[str]] = {}
@@ -74,13 +74,13 @@ def ahead(cells: Cells) -> list[str]:
                 gap = found[name] - found.get(DEFAULT, 1.0)
                 if gap > AHEAD:
                     better.setdefault(graph, []).append(f"`{name}` (+{gap:.3f})".replace("+0.", "+."))
-        told = "; ".join(f"{graph}: {', '.join(names)}" for graph, names in better.items())
-        lines.append(f"**{heading}**: nothing." if not told else f"**{heading}**: {told}.")
+        listed = "; ".join(f"{graph}: {', '.join(names)}" for graph, names in better.items())
+        lines.append(f"**{heading}**: {listed or 'none'}.")
     return lines
 
 
 def published(figures: list[dict]) -> str:
-    """Published figures and ours, those that could be compared first."""
+    """Return the table of published scores beside ours; published scores without one of ours are left out."""
     heads = ["method", "graph", "trained on", "measure", "published", "ours", "difference", "from"]
     lines = [f"| {' | '.join(heads)} |", "| --- | --- | --- | --- | ---: | ---: | ---: | --- |"]
     for one in sorted(figures, key=lambda one: list(METHODS).index(one["method"])):
@@ -88,14 +88,14 @@ def published(figures: list[dict]) -> str:
             continue
         ours, gap = f"{one['ours']:.3f}".removeprefix("0"), f"{one['difference']:+.3f}".replace("0.", ".", 1)
         value = f"{one['value']:.3f}".removeprefix("0")
-        what = [f"`{one['method']}`", one["dataset"], one["trained_on"], MEASURES[one["measure"]]]
+        case = [f"`{one['method']}`", one["dataset"], one["trained_on"], MEASURES[one["measure"]]]
         source = f"{one['source']}; {one['differs']}" if one["differs"] else one["source"]
-        lines.append(f"| {' | '.join([*what, value, ours, gap, source])} |")
+        lines.append(f"| {' | '.join([*case, value, ours, gap, source])} |")
     return "\n".join(lines)
 
 
 def fill(page: str) -> str:
-    """The page with each table between its markers."""
+    """Return the page with each table between its markers."""
     cells = json.loads((RESULTS / "shelf.json").read_text(encoding="utf-8"))["cells"]
     figures = json.loads((RESULTS / "published.json").read_text(encoding="utf-8"))["figures"]
     return put(page, tables(cells) | {"published": published(figures)}, PAGE)

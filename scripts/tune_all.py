@@ -2,9 +2,9 @@
 
     python scripts/tune_all.py [--jobs 16] [--device cuda] [--methods tadw …] [--datasets citeseer …] [--folder tuning]
 
-Every search is that of `brane tune METHOD DATASET`. Finished trainings are kept in FOLDER, and the file is written
-after each search: a run that was stopped goes on where it was. Entries of searches that are not asked for stay.
-Neural-Brane's recipes are not tuned, nor is a method whose grid is empty.
+Each search is the same as `brane tune METHOD DATASET`. FOLDER keeps finished trainings, and the file is written after
+each search, so a stopped run can resume. Entries of other searches are not changed. Neural-Brane's recipes and methods
+with an empty grid are not tuned.
 """
 
 import argparse
@@ -24,7 +24,7 @@ Search = tuple[str, str]  # dataset, method
 
 
 def searches() -> list[Search]:
-    """All searches, in the order of the file."""
+    """Return all searches, in the order of the file."""
     return [
         (dataset, column.method)
         for dataset in FULL.datasets
@@ -35,8 +35,8 @@ def searches() -> list[Search]:
 
 
 def updated(text: str, dataset: str, method: str, found: Tuned) -> str:
-    """The file's text with one entry added or replaced; its comment stays on top."""
-    entries = {(data, name): one for data, some in parse(text).items() for name, one in some.items()}
+    """Return the file's text with one entry added or replaced; its comment stays on top."""
+    entries = {(data, name): one for data, methods in parse(text).items() for name, one in methods.items()}
     entries[dataset, method] = found
     order = searches()
     known = sorted(entries, key=lambda key: order.index(key) if key in order else len(order))
@@ -45,7 +45,7 @@ def updated(text: str, dataset: str, method: str, found: Tuned) -> str:
 
 
 def search(dataset: str, method: str, options: argparse.Namespace) -> Candidate:
-    """The best candidate of one search; its parameters are written to the file."""
+    """Run one search, write its best parameters to the file, and return the best candidate."""
     graph, points = datasets.load(dataset), grid(METHODS[method])
     fixed = {"device": options.device} if "device" in METHODS[method].parameters() else {}
     with counting("search") as progress:
@@ -61,19 +61,19 @@ def search(dataset: str, method: str, options: argparse.Namespace) -> Candidate:
 
 
 def main() -> None:
-    """Make every search that is asked for, and say what each found."""
+    """Run the chosen searches, and print the best parameters of each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS), metavar="NAME")
     parser.add_argument("--datasets", nargs="+", default=list(FULL.datasets), choices=FULL.datasets, metavar="NAME")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="trainings at a time")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of GraphSAGE and Graph2Gauss")
-    parser.add_argument("--folder", type=Path, default=Path("tuning"), help="keeps finished trainings")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="device of GraphSAGE and Graph2Gauss")
+    parser.add_argument("--folder", type=Path, default=Path("tuning"), help="folder that keeps finished trainings")
     options = parser.parse_args()
     for dataset, method in searches():
         if dataset in options.datasets and method in options.methods:
             best = search(dataset, method, options)
-            said = f"{best.score:.4f} ± {best.sd:.4f} {best.parameters}" if best.macro else f"FAILED: {best.failure}"
-            print(f"{dataset} {method}: {said}", flush=True)
+            result = f"{best.score:.4f} ± {best.sd:.4f} {best.parameters}" if best.macro else f"FAILED: {best.failure}"
+            print(f"{dataset} {method}: {result}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The parts of the benchmarks that decide what is computed and what is said of it."""
+"""Test the parts of the benchmarks that choose the trainings and judge the results."""
 
 import importlib
 import json
@@ -19,7 +19,7 @@ FOLDER = Path(__file__).parent.parent / "benchmarks"
 
 @pytest.fixture
 def script(monkeypatch):
-    """A function that gives a script of benchmarks/ as a module."""
+    """Return a function that imports a script of benchmarks/."""
     monkeypatch.syspath_prepend(FOLDER)
     yield importlib.import_module
     for name in ("quality", "published", "shelf", "growth", "spectral", "defaults", "inductive", "update"):
@@ -111,7 +111,7 @@ def test_a_method_is_measured_until_it_meets_the_timeout_and_earlier_runs_are_re
     monkeypatch.setattr(growth, "alone", alone)
     earlier = [{"method": name, "nodes": 10, "seconds": 9.0, "peak_mb": 9} for name in ("tadw", "aane")]
     *_, cells = growth.fill(earlier, "synthetic", ["tadw"], [10, 20, 30], 5.0)
-    # The first run compiles, and nothing larger is run than what did not end.
+    # The first run compiles, and after a timeout no larger graph is run.
     assert ran == [("make", 10), ("measure", 10), ("measure", 10), ("make", 20), ("measure", 20)]
     assert cells == [
         earlier[1],
@@ -163,11 +163,12 @@ def test_the_default_is_judged_beside_the_best_of_every_graph(script):
         "tadw": {"a": one(0.805, 0.4, 0.8), "b": one(0.6, 0.4, 0.8)},
         "attributes": {"a": one(0.5, 0.1, 0.6), "b": one(0.73, 0.1, 0.6)},
     }
-    told = defaults.verdicts(cells, ["a", "b"])
-    assert told[0] == "Macro-F1 at 50 %: within 0.01 of the best or ahead on 1 of 2. b: attributes is 0.030 ahead"
-    assert told[1] == "Macro-F1 at 50 %: mean 0.7500, the best other, tadw, 0.7025"
-    assert told[2] == "Macro-F1 at 50 %: against attributes alone at worst -0.030, on b"
-    assert told[3] == "NMI: within 0.01 of the best or ahead on 2 of 2."
+    sentences = defaults.verdicts(cells, ["a", "b"])
+    best = "the best or within 0.01 of it on"
+    assert sentences[0] == f"Macro-F1 at 50 %: {best} 1 of 2 graphs. b: attributes is 0.030 ahead"
+    assert sentences[1] == "Macro-F1 at 50 %: mean 0.7500; the best other method, tadw, has 0.7025"
+    assert sentences[2] == "Macro-F1 at 50 %: the smallest lead over 'attributes' is -0.030, on b"
+    assert sentences[3] == f"NMI: {best} 2 of 2 graphs."
 
 
 def test_links_are_judged_by_the_better_of_cosine_and_own_score(script):

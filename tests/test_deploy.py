@@ -1,4 +1,4 @@
-"""The launcher files: their shell parses, and what they start are commands and fields that exist."""
+"""Test the launcher files: their shell parses, and their commands and fields exist."""
 
 import ast
 import inspect
@@ -16,16 +16,16 @@ from neural_brane import NeuralBrane
 from neural_brane.cli.app import app
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
-# The fields of a PyTorchJob, from the types of Kubeflow's training operator (kubeflow.org/v1).
+# These are the fields of a PyTorchJob, from the types of Kubeflow's training operator (kubeflow.org/v1).
 JOB = {"runPolicy", "elasticPolicy", "pytorchReplicaSpecs", "nprocPerNode"}
 ELASTIC = {"minReplicas", "maxReplicas", "rdzvBackend", "rdzvPort", "rdzvHost", "rdzvId", "rdzvConf", "maxRestarts"}
 REPLICA = {"replicas", "template", "restartPolicy"}
-# A program that tells how it was called, in the place of one that is not here.
+# This program replaces a missing one, and prints its arguments and environment.
 STUB = f"#!{sys.executable}\nimport json, os, sys\nprint(json.dumps([sys.argv, dict(os.environ)]))\n"
 
 
 def called(tmp_path, script, arguments, **environment):
-    """The words and the environment with which a script starts torchrun."""
+    """Return the arguments and the environment with which a script starts torchrun."""
     for name in ("torchrun", "nproc"):
         (tmp_path / name).write_text(STUB if name == "torchrun" else "#!/bin/sh\necho 8\n")
     (tmp_path / "srun").write_text('#!/bin/sh\nwhile [ "${1#-}" != "$1" ]; do shift; done\nexec "$@"\n')
@@ -34,13 +34,13 @@ def called(tmp_path, script, arguments, **environment):
         path.chmod(0o755)
     environment |= {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     command = [shutil.which("bash"), DEPLOY / script, *arguments]
-    told = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
-    words, found = json.loads(told)
+    printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    words, found = json.loads(printed)
     return words[1:], found
 
 
 def require_command(words):
-    """Refuse words that `brane` does not know."""
+    """Raise an error if `brane` does not accept the arguments."""
     group, command, *arguments = words
     assert (group, command) == ("distributed", "embed")
     values = get_command(app).commands[group].commands[command].make_context(command, arguments).params

@@ -1,4 +1,4 @@
-"""The plan past these machines: its counts against sets, its formula against counts, its arithmetic by hand."""
+"""Test benchmarks/plan.py: its counts against sets, its formula against counts, its arithmetic by hand."""
 
 import importlib
 import json
@@ -18,14 +18,14 @@ SCRIPTS = ("plan", "plan_rows", "plan_cases", "plan_hours", "plan_text")
 
 @pytest.fixture
 def script(monkeypatch):
-    """A function that gives a script of benchmarks/ as a module."""
+    """Return a function that imports a script of benchmarks/."""
     monkeypatch.syspath_prepend(FOLDER)
     yield importlib.import_module
     for name in SCRIPTS:
         sys.modules.pop(name, None)
 
 
-def test_what_each_rank_asks_of_each_owner_is_what_sets_say(script):
+def test_rows_that_each_rank_requests_from_each_owner_are_those_of_sets(script):
     graph, ranks = script("plan_rows").power_law_graph(300), 4
     batch = TripletSampler(graph.adjacency).draw(0, 50)
     for matrix in (graph.adjacency, graph.attributes):
@@ -35,7 +35,7 @@ def test_what_each_rank_asks_of_each_owner_is_what_sets_say(script):
             rows = {row for node in set(share.ravel().tolist()) for row in matrix[[node]].indices.tolist()}
             for row in rows:
                 expected[rank, row // block] += 1
-        np.testing.assert_array_equal(script("plan_rows").asked(matrix, batch, ranks), expected)
+        np.testing.assert_array_equal(script("plan_rows").requested(matrix, batch, ranks), expected)
 
 
 def test_without_sharing_a_triplet_names_the_mean_bags_of_its_nodes(script):
@@ -50,11 +50,11 @@ def test_without_sharing_a_triplet_names_the_mean_bags_of_its_nodes(script):
 
 
 @pytest.mark.parametrize("triplets", [256, 2_000])
-def test_degrees_foretell_what_is_counted(script, triplets):
+def test_rows_expected_from_degrees_are_near_the_counted_ones(script, triplets):
     rows = script("plan_rows")
     for graph in (synthetic(20_000, classes=1), rows.power_law_graph(20_000)):
         counted = rows.counted(graph, TripletSampler(graph.adjacency), triplets)
-        np.testing.assert_allclose(rows.foretold(rows.Shape.of(graph), triplets), counted, rtol=0.15)
+        np.testing.assert_allclose(rows.expected(rows.Shape.of(graph), triplets), counted, rtol=0.15)
 
 
 def test_shapes_without_a_graph_are_those_of_graphs(script):
@@ -64,8 +64,8 @@ def test_shapes_without_a_graph_are_those_of_graphs(script):
         assert (shape.degrees * shape.nodes).sum() == pytest.approx(20 * 20_000, rel=0.01)
         assert (shape.frequencies * shape.attributes).sum() == pytest.approx(20 * 20_000, rel=0.01)
         assert shape.attributes.sum() == pytest.approx(2_000, rel=0.01)
-    made = rows.foretold(rows.Shape.of(rows.power_law_graph(20_000)), 1_000)
-    np.testing.assert_allclose(rows.foretold(rows.power_law(20_000), 1_000), made, rtol=0.15)
+    made = rows.expected(rows.Shape.of(rows.power_law_graph(20_000)), 1_000)
+    np.testing.assert_allclose(rows.expected(rows.power_law(20_000), 1_000), made, rtol=0.15)
 
 
 def test_copies_of_a_graph_share_nothing_more(script):
@@ -74,7 +74,7 @@ def test_copies_of_a_graph_share_nothing_more(script):
     many = shape.times(10**6, degree=2.0)
     assert many.nodes.sum() == 10**9
     assert rows.unshared(many)[1] == pytest.approx(2 * rows.unshared(shape)[1])
-    found = rows.foretold(many, 100)
+    found = rows.expected(many, 100)
     assert found.neighbour_rows / 100 == pytest.approx(rows.unshared(many)[1], rel=1e-3)
 
 
@@ -106,9 +106,9 @@ def test_the_speeds_are_those_that_were_measured(script):
     assert speeds["NVIDIA H200"]["nodes"] == speeds["2 cores"]["nodes"] == 1_000_000
 
 
-def test_the_kept_plan_is_what_the_script_tells(script):
+def test_the_kept_text_is_made_from_the_kept_plan(script):
     kept = json.loads((FOLDER / "results" / "plan.json").read_text())
-    assert script("plan_text").tell(kept) == (FOLDER / "results" / "plan.txt").read_text()
+    assert script("plan_text").render(kept) == (FOLDER / "results" / "plan.txt").read_text()
     lines = script("plan").lines(kept)
     assert json.loads(lines) == kept
     assert lines == (FOLDER / "results" / "plan.json").read_text()

@@ -84,7 +84,7 @@ def test_tuned_values_are_used_and_yield_to_what_is_typed(files, monkeypatch):
         "dim": 10, "l2": 0.25, "epochs": 1, "batches_per_epoch": 2,
     }  # fmt: skip
     missing = embed("cora", "--tuned", "-o", "v.npz")
-    assert "'neural-brane' are kept for 'cora', only for stdlib" in missing.stderr
+    assert "for 'cora', only for stdlib" in missing.stderr
 
 
 @pytest.mark.parametrize(

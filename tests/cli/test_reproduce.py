@@ -36,6 +36,6 @@ def test_links_have_a_table_of_their_own_and_stale_methods_are_named(tmp_path):
 
 def test_mistakes_are_told(tmp_path):
     assert "there is no method 'magic'" in reproduce("--methods", "magic", "-o", str(tmp_path)).stderr
-    assert "runs=0: at least one is needed" in reproduce("--runs", "0", "-o", str(tmp_path)).stderr
+    assert "runs=0" in reproduce("--runs", "0", "-o", str(tmp_path)).stderr
     assert reproduce("--figure", "sculpture").exit_code == 2
     assert not list(tmp_path.iterdir())

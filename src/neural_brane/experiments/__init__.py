@@ -1,1 +1,1 @@
-"""Trainings that are computed once and kept, and what is made of them: tuning, comparison, reproduction, estimates."""
+"""Run trainings once, keep them, and use them to tune, compare, reproduce and estimate."""

@@ -1,4 +1,4 @@
-"""Train every method on one graph, score all on the same splits, rank them, and write the page."""
+"""Compare methods on one graph: train them, score them on the same splits, rank them, and write a page."""
 
 from __future__ import annotations
 
@@ -37,52 +37,50 @@ from neural_brane.methods.parameters import DIM
 from neural_brane.methods.training import resolve
 from neural_brane.progress import Meter, Reporter
 
-CONFIDENCE = 0.95  # that a difference to the best beyond its interval is none of chance
-ALIKE = 1e-12  # differences nearer than this are equal
+CONFIDENCE = 0.95  # level of the confidence interval of a difference from the best method
+ALIKE = 1e-12  # smaller differences count as zero
 NONE = Repeats(())
 PAGE, JSON = "compare.html", "compare.json"  # the files of a comparison
 LEVEL = (
-    f"≈ stands before a method that these runs do not tell from the best: the {100 * CONFIDENCE:g} % interval of their "
-    "difference (Student's t, paired over runs with the same splits) holds zero."
+    f"≈ marks methods that may be as good as the best: the {100 * CONFIDENCE:g} % confidence interval of the "
+    "difference (Student's t, paired over runs with the same splits) contains zero."
 )
-
-
 LEARNS_LABELS = (
-    f"{MARK} stands behind a method that learns from labels too: classes are predicted from vectors that were learned "
-    "anew for every split, with the labels of its training part alone, all else from vectors learned without labels."
+    f"{MARK} marks methods that also learn from labels. To predict classes, they are trained again for every split, "
+    "with the labels of its training nodes only. For all other tasks they are trained without labels."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A method in one task: its scores and what they cost, or why there are none."""
+    """The result of a method in one task: its scores, time and memory, or why it failed."""
 
     method: str
-    measures: dict[str, Repeats] = field(default_factory=dict)  # by measure, one value per run
+    measures: dict[str, Repeats] = field(default_factory=dict)  # measure: one value per run
     ranked_by: str = ""  # the measure that ranks it
-    level: bool = False  # whether these runs cannot tell it from the best
-    seconds: Repeats = NONE  # of each training
-    peak_mb: float = 0.0  # the most memory of a process that trained it
+    level: bool = False  # True if it does not differ significantly from the best
+    seconds: Repeats = NONE  # one value per training
+    peak_mb: float = 0.0  # largest peak memory of its training processes
     failure: str = ""
-    learns_labels: bool = False  # whether classes were predicted from vectors that training labels had a part in
+    learns_labels: bool = False  # True if the method learned from the labels of training nodes
 
     @property
     def score(self) -> Repeats:
-        """The scores that rank it, one per run."""
+        """The scores that rank the method, one per run."""
         return self.measures[self.ranked_by]
 
     @property
     def name(self) -> str:
-        """The method's name, marked where it learns from labels."""
+        """The method's name, marked if it learns from labels."""
         return f"{self.method} {MARK}" if self.learns_labels else self.method
 
     @property
     def heading(self) -> str:
-        """The same, marked where it is level with the best."""
+        """The name, marked if the method is level with the best."""
         return f"≈ {self.name}" if self.level else self.name
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON."""
+        """Return all fields as plain values, for JSON."""
         if self.failure:
             return {"method": self.method, "failure": self.failure}
         return {
@@ -98,22 +96,22 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Methods compared on one graph.
+    """The result of comparing methods on one graph.
 
     Parameters
     ----------
     graph
         Name, sizes and digest of the graph.
     runs
-        Trainings of each method for classes and clusters, and again for links; run k has seed k.
+        Number of runs of each method; run k has seed k.
     standings
-        By task, the methods from the best to the worst, and then those that failed.
+        By task, the methods from the best to the worst, then the failed ones.
     parameters
-        Those in force that decide the vectors, by method.
+        By method, the parameters that affect its vectors.
     machines
-        What the trainings ran on.
+        The machines that trained.
     notes
-        What was left out, and why.
+        The methods and tasks that were left out, with the reason.
     """
 
     graph: Record
@@ -125,25 +123,25 @@ class Comparison:
 
     @property
     def remarks(self) -> list[str]:
-        """Explain the signs that stand beside methods."""
+        """Sentences that explain the signs beside methods."""
         shown = [one for standings in self.standings.values() for one in standings]
         signs = {LEVEL: any(one.level for one in shown), LEARNS_LABELS: any(one.learns_labels for one in shown)}
         return [text for text, found in signs.items() if found]
 
     def best(self, task: str) -> Standing | None:
-        """The first of a task; None where every method failed."""
+        """Return the best method of a task, or None if every method failed."""
         if task not in self.standings:
-            raise ParameterError(f"task '{task}' was not compared; there are {', '.join(self.standings)}")
+            raise ParameterError(f"task '{task}' was not compared; choose one of {', '.join(self.standings)}")
         first = self.standings[task][0]
         return None if first.failure else first
 
     @property
     def advice(self) -> str:
-        """Which method to take, in a sentence."""
+        """A sentence that names the best method of every task."""
         return advise(self)
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON."""
+        """Return the comparison as plain values, for JSON."""
         return {
             "graph": self.graph,
             "runs": self.runs,
@@ -162,21 +160,21 @@ class Comparison:
         }
 
     def save(self, folder: str | Path) -> None:
-        """Write compare.html, one page that needs nothing else, and compare.json."""
+        """Write `compare.html`, a self-contained page, and `compare.json` into a folder."""
         with atomic(Path(folder) / JSON) as draft:
             draft.write_text(json.dumps(self.as_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         write_comparison(self, Path(folder) / PAGE)
 
 
 def rank(standings: Sequence[Standing]) -> tuple[Standing, ...]:
-    """From the best to the worst, then those that failed; those level with the best are marked."""
+    """Return the methods from the best to the worst, then the failed ones; mark those level with the best."""
     scored = sorted((one for one in standings if not one.failure), key=lambda one: -one.score.mean)
     marked = [replace(one, level=one is not scored[0] and level(scored[0].score, one.score)) for one in scored]
     return (*marked, *(one for one in standings if one.failure))
 
 
 def level(best: Repeats, other: Repeats) -> bool:
-    """Whether the interval of the mean paired difference holds zero; False where one run says nothing of chance.
+    """Return True if the confidence interval of the paired difference contains zero; False for a single run.
 
     >>> level(Repeats((0.80, 0.82, 0.78)), Repeats((0.79, 0.82, 0.78)))
     True
@@ -190,9 +188,9 @@ def level(best: Repeats, other: Repeats) -> bool:
 
 
 def paired(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float | None, float | None]:
-    """Student's paired t-test, two-sided: t and p, over the runs that both have; run k of both has the same splits.
+    """Return t and p of Student's two-sided paired t-test; run k of both methods must have the same splits.
 
-    Both are None where there are fewer than two pairs, or where all differences are equal.
+    Both are None if there are fewer than two pairs or if all differences are equal.
 
     >>> paired([0.6, 0.7, 0.8], [0.5, 0.5, 0.5])
     (3.4641, 0.0741799)
@@ -207,7 +205,7 @@ def paired(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float | None
 
 
 def three_digits(value: float) -> str:
-    """A score without the zero before the point.
+    """Return a score with three digits and without the zero before the point.
 
     >>> three_digits(0.8137), three_digits(1.0)
     ('.814', '1.000')
@@ -216,7 +214,7 @@ def three_digits(value: float) -> str:
 
 
 def with_spread(values: Repeats) -> str:
-    """The mean and, where there are several runs, their standard deviation.
+    """Return the mean and, for several runs, the standard deviation.
 
     >>> with_spread(Repeats((0.5, 0.7))), with_spread(Repeats((0.5,)))
     ('.600 ± .141', '.500')
@@ -226,7 +224,7 @@ def with_spread(values: Repeats) -> str:
 
 
 def short_time(seconds: float) -> str:
-    """Seconds with as many digits as matter.
+    """Return seconds as text: two decimals below 10 s, else one.
 
     >>> short_time(0.0123), short_time(75.31)
     ('0.01', '75.3')
@@ -234,30 +232,30 @@ def short_time(seconds: float) -> str:
     return f"{seconds:,.1f}" if seconds >= 10 else f"{seconds:.2f}"
 
 
-# The advice at the end of a comparison: one sentence, computed.
+# A comparison ends with one sentence of advice.
 
-NEAR = 0.01  # a score so little below the best is as good for most uses
-QUICKER = 0.5  # of the best one's time: what is worth a word
+NEAR = 0.01  # a method at most this far below the best score is also recommended, if it is faster
+QUICKER = 0.5  # largest share of the best method's time that such a method may take
 
 
 def advise(comparison: Comparison) -> str:
-    """Which method to take for what, and which one is nearly as good in much less time."""
+    """Return a sentence that names the best method of each task, and a much faster one that is nearly as good."""
     best = {task: first for task in comparison.standings if (first := comparison.best(task)) is not None}
     if not best:
         (first, *_), *_ = comparison.standings.values()
-        return f"No method could be trained; the first says: {first.failure}."
+        return f"No method could be trained. The first error: {first.failure}."
     uses: dict[str, list[str]] = {}
     for task, first in best.items():
         level = [one.name for one in comparison.standings[task] if one.level]
         others = f", level with {level[0] if len(level) == 1 else f'{len(level)} others'}" if level else ""
         measured = f"{TASKS[task].measures[first.ranked_by]} {with_spread(first.score)}"
         uses.setdefault(first.name, []).append(f"{TASKS[task].about} ({measured}{others})")
-    choices = ", ".join(f"{method} for {listed(some)}" for method, some in uses.items())
+    choices = ", ".join(f"{method} for {listed(tasks)}" for method, tasks in uses.items())
     return f"Take {choices}{_quicker(comparison, next(iter(best)))}."
 
 
 def _quicker(comparison: Comparison, task: str) -> str:
-    """The fastest method near the best one of a task, if it takes much less time."""
+    """Name the fastest method whose score is near the best of a task, if it is much faster than the best."""
     best, *others = [one for one in comparison.standings[task] if not one.failure]
     near = [one for one in others if one.score.mean >= best.score.mean - NEAR]
     fastest = min(near, key=lambda one: one.seconds.mean, default=None)
@@ -268,7 +266,7 @@ def _quicker(comparison: Comparison, task: str) -> str:
 
 
 def listed(parts: Sequence[str]) -> str:
-    """Parts of a sentence in a row.
+    """Join words with commas and 'and'.
 
     >>> listed(["a", "b", "c"])
     'a, b and c'
@@ -277,17 +275,15 @@ def listed(parts: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-# A comparison as one page: the advice, bars and a table per task, and how all of it was measured.
-
-ROW, BAR = 44, 14  # pixels from one method to the next, and of a bar's height
+ROW, BAR = 44, 14  # pixels between two methods, and height of a bar in pixels
 
 
 def write_comparison(comparison: Comparison, path: Path) -> None:
-    """Write the page."""
+    """Write a comparison as an HTML page."""
     tasks = []
     for name, standings in comparison.standings.items():
         task, scored = TASKS[name], [one for one in standings if not one.failure]
-        caption = f"A bar begins at {task.least:g}. The whisker is one standard deviation over runs."
+        caption = f"Bars begin at {task.least:g}. A whisker is one standard deviation over runs."
         caption += f" {LEVEL}" if any(one.level for one in scored) else ""
         caption += f" {LEARNS_LABELS}" if any(one.learns_labels for one in scored) else ""
         figure = f"<figure>{bars(task, scored)}<figcaption>{escape(caption)}</figcaption></figure>" if scored else ""
@@ -295,16 +291,15 @@ def write_comparison(comparison: Comparison, path: Path) -> None:
         tasks.append(Section(name, task.about.capitalize(), body))
     write_page(
         path,
-        title=f"{comparison.graph['name']}: which method is best here",
+        title=f"{comparison.graph['name']}: which method is best on this graph",
         lead=f"<strong>{escape(comparison.advice)}</strong>",
         warning=" · ".join(comparison.notes),
         tiles=_tiles(comparison),
-        sections=[*tasks, Section("method", "How this was measured", _method(comparison))],
+        sections=[*tasks, Section("method", "How the scores were measured", _method(comparison))],
     )
 
 
 def _tiles(comparison: Comparison) -> list[tuple[str, str]]:
-    """The best of every task, and the graph's size."""
     tiles = []
     for name in comparison.standings:
         if (best := comparison.best(name)) is not None:
@@ -316,7 +311,7 @@ def _tiles(comparison: Comparison) -> list[tuple[str, str]]:
 
 
 def bars(task: Task, standings: Sequence[Standing]) -> str:
-    """A bar per method as SVG, as wide as the page allows: lengths are in percent, so text keeps its size."""
+    """Return one bar per method as SVG; lengths are in percent, so that only the bars grow with the page."""
     parts = []
     for place, one in enumerate(standings):
         top, look = ROW * place, "best" if place == 0 else ""
@@ -374,26 +369,26 @@ def _method(comparison: Comparison) -> str:
     )
     labels = "Labels are never used in training."
     if LEARNS_LABELS in comparison.remarks:
-        labels = escape(f"{LEARNS_LABELS} No other method sees a label.")
+        labels = escape(f"{LEARNS_LABELS} The other methods never use labels.")
     return (
-        f"<p>Computed by <code>brane compare</code>, version {__version__}. Runs of each method: {comparison.runs}; "
-        "run k has seed k, and the same splits and held-out edges in every method. A score is the mean over runs, ± "
-        f"their standard deviation. {labels} Seconds are those of one training on one core "
-        "(or on a GPU, where the parameters say so), the mean over runs; MB is the most memory that the process of a "
-        "training had resident, Python and its libraries included.</p>"
+        f"<p>Computed by <code>brane compare</code>, version {__version__}. Each method had {comparison.runs} runs; "
+        "run k has seed k, and the same splits and held-out edges for every method. A score is the mean over runs ± "
+        f"the standard deviation. {labels} Seconds are the mean time of one training on one core, or on a GPU if the "
+        "parameters name one. MB is the peak resident memory of a training process, including Python and its "
+        "libraries.</p>"
         f"<p>Graph {escape(graph['name'])}, digest <code>{graph['digest']}</code>.</p>"
         f"<p>{'<br>'.join(map(escape, machines))}</p>"
-        f"<h3>Parameters in force</h3>{parameters}"
+        f"<h3>Parameters of every method</h3>{parameters}"
     )
 
 
-USUAL, ALL = "usual", "all"  # the quick ones and the good ones, which say so on their class; every one
+USUAL, ALL = "usual", "all"  # methods whose class says `shortlisted`, quick ones and good ones; all methods
 Methods = str | Sequence[str] | Mapping[str, dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The runs of a method that serve some tasks: links need runs of their own, without the held-out edges."""
+    """The runs of one method for some tasks; links need separate runs, trained without the held-out edges."""
 
     method: str
     tasks: tuple[Task, ...]
@@ -402,10 +397,10 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a comparison comes to; nothing is computed yet."""
+    """The checked plan of a comparison, before anything is computed."""
 
     graph: AttributedGraph
-    labels: Targets | None  # several a node or numbers, instead of the graph's classes
+    labels: Targets | None  # several labels per node, or numbers, instead of the graph's classes
     tasks: tuple[Task, ...]
     series: tuple[Series, ...]
     runs: int
@@ -413,7 +408,7 @@ class Order:
 
     @property
     def trainings(self) -> list[Training]:
-        """All trainings."""
+        """The trainings of all series."""
         return [training for one in self.series for training in one.trainings]
 
 
@@ -433,36 +428,43 @@ def compare(
 ) -> Comparison:
     """Train methods on a graph, score them on the same splits, and rank them per task.
 
-    Every training has a process and a core of its own, so that its memory is measured and its failure harms no other;
-    a script must therefore call this below `if __name__ == "__main__":`. The first runs of all methods come first: a
-    method that fails its first run is not tried again. A method that learns from labels is trained once more for every
-    split, with the labels of its training part alone, and scored on that split; other tasks see vectors without labels.
+    Each training runs in a separate process on one core; a script must therefore call this function below
+    `if __name__ == "__main__":`. A method that fails its first run is not run again. To predict classes, methods that
+    learn from labels are trained again for every split, with the labels of its training nodes only; for other tasks
+    they are trained without labels.
 
     Parameters
     ----------
+    graph
+        The graph to train on and to score.
     methods
-        Names; or "usual", quick ones and good ones; or "all", every method whose packages are installed; or a dict from
-        a name to the parameters that shall differ from the method's defaults.
+        Names of methods; or "usual", a selection of quick and of good ones; or "all", every method whose packages are
+        installed; or a dict from a name to parameters that replace the method's defaults.
     tasks
-        Some of "classify", "cluster", "retrieve" and "link"; with `labels` that are several a node "multilabel" instead
-        of the first two, with numbers "regress". None takes all that there are labels and edges for.
+        Names out of "classify", "cluster", "retrieve" and "link"; "multilabel" if nodes have several labels, "regress"
+        if labels are numbers. None chooses every task that the data allows.
     labels
-        What to predict instead of the graph's classes, in the order of its nodes: several labels, as
-        `evaluate.classify_several` takes them, or an array of floats, NaN for none.
+        Labels to predict instead of the graph's classes, in the order of its nodes: several per node, as
+        `evaluate.classify_several` takes them, or an array of floats with NaN for unlabelled nodes.
     runs
-        Trainings of each method; run k has seed k, and the same splits and held-out edges in every method.
+        Runs of each method; run k has seed k, and the same splits and held-out edges in every method.
     dim
-        Width of a vector, in every method.
+        Width of the vectors of every method.
     device
-        Where methods train that can train on a GPU: "cpu", "cuda" or "auto".
+        Device of the methods that can train on a GPU: "cpu", "cuda" or "auto".
     jobs
-        Trainings at a time.
+        Number of trainings at a time.
     time_limit
-        Seconds that one training may take, its start and its scores included; longer is a failure.
+        Seconds that one training may take, including start and scoring; a longer one counts as failed.
     folder
-        Keeps finished trainings, so that a stopped comparison goes on; with None nothing is kept.
+        Folder that keeps finished trainings, so that a stopped comparison can resume; None keeps nothing.
     progress
-        Told how many trainings are done.
+        Function that receives the number of finished trainings.
+
+    Returns
+    -------
+    Comparison
+        The ranking of each task, with scores, times and memory.
 
     Examples
     --------
@@ -486,23 +488,23 @@ def prepare(
     dim: int,
     device: str = "cpu",
 ) -> Order:
-    """What a comparison comes to: mistakes in it are told here, before anything is trained."""
+    """Return the plan of a comparison; errors in the arguments are raised before anything is trained."""
     if runs < 1:
-        raise ParameterError(f"runs={runs}: at least one is needed")
+        raise ParameterError(f"runs={runs}: must be at least 1")
     targets = as_targets(labels)
     chosen, lacking = choose_tasks(tasks, graph, targets)
     mark = {} if targets is None else {"digest": targets_digest(targets)}
     settings, absent = _choose_methods(methods)
     if not settings:
-        raise ParameterError("no method to compare; name some, or take 'all'")
+        raise ParameterError("no method to compare; name at least one, or use 'all'")
     place = resolve(device)
     parameters = {name: _parameters(name, own, dim, place) for name, own in settings.items()}
-    link = tuple(one for one in chosen if one.name == "link")  # a training of its own serves it
+    link = tuple(one for one in chosen if one.name == "link")  # needs a separate training
     groups = [group for group in (tuple(one for one in chosen if one not in link), link) if group]
     series = []
     for name, own in parameters.items():
         for group in groups:
-            # The mark keeps scores by other labels apart in the store.
+            # The mark separates these scores in the store from scores on other labels.
             more = {} if group == link else mark
             scoring = {what: options | more for task in group for what, options in task.scoring.items()}
             trainings = [Training(name, own, graph.name, seed, scoring) for seed in range(runs)]
@@ -511,7 +513,7 @@ def prepare(
 
 
 def _choose_methods(methods: Methods) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """The parameters by method, and a note on those that "all" cannot mean here."""
+    """Return the parameters by method, and a note on methods of "all" whose packages are missing."""
     if isinstance(methods, Mapping):
         return dict(methods), []
     names = [methods] if isinstance(methods, str) else list(methods)
@@ -520,13 +522,13 @@ def _choose_methods(methods: Methods) -> tuple[dict[str, dict[str, Any]], list[s
     if ALL not in names:
         return {name: {} for name in names}, []
     absent = [name for name in untrainable() if name not in names]
-    note = f"left out: {', '.join(absent)}: pip install 'neural-brane[torch]' to compare them too"
+    note = f"left out: {', '.join(absent)}; to compare them too, pip install 'neural-brane[torch]'"
     known = [name for name in METHODS if name not in absent]
     return {name: {} for name in [*known, *names] if name != ALL}, [note] if absent else []
 
 
 def _parameters(name: str, own: dict[str, Any], dim: int, device: str) -> dict[str, Any]:
-    """The parameters of a method, checked."""
+    """Return the checked parameters of a method."""
     method = find_method(name)
     given = {"dim": dim} | ({"device": device} if "device" in method.parameters() else {}) | own
     if "seed" in given:
@@ -538,21 +540,21 @@ def _parameters(name: str, own: dict[str, Any], dim: int, device: str) -> dict[s
 
 @contextmanager
 def open_store(graph: AttributedGraph, folder: str | Path | None) -> Iterator[Store]:
-    """The store of a comparison: beneath the folder, or one that goes away.
+    """Open the store of a comparison: in the folder, or a temporary one.
 
-    The graph's digest covers its labels, so that scores by other labels are not taken for these.
+    The graph's digest includes its labels, so scores on other labels are never reused.
     """
     with nullcontext(Path(folder) / "trainings") if folder else TemporaryDirectory() as place:
-        code = fingerprint if folder else lambda method, parameters: ""  # matters to those who come back
+        code = fingerprint if folder else lambda method, parameters: ""  # a temporary store is never reused
         yield Store(place, graph=graph, fingerprint=code)
 
 
 def run(
     order: Order, store: Store, *, jobs: int = 1, time_limit: float | None = None, progress: Reporter | None = None
 ) -> Comparison:
-    """Compute the trainings that the store lacks, and rank the methods."""
+    """Compute the trainings that the store does not contain, and rank the methods."""
     if time_limit is not None and not time_limit > 0:
-        raise ParameterError(f"time_limit={time_limit} makes no sense; give seconds above 0, or None")
+        raise ParameterError(f"time_limit={time_limit}: give seconds above 0, or None")
     meter = Meter(progress, len(store.missing(order.trainings)), "trainings")
     compute = partial(
         failures_of, store=store, advance=meter.advance, labels=order.labels, jobs=jobs, timeout=time_limit
@@ -578,7 +580,7 @@ def run(
 
 
 def _standing(series: Series, task: Task, store: Store, failures: dict[Path, str]) -> Standing:
-    """A method in a task; one run that failed makes it fail, as methods are compared over the same runs."""
+    """Return the standing of a method in a task; it fails if one run failed, because all methods need equal runs."""
     records, learns_labels = [], METHODS[series.method].uses_labels
     for at, training in enumerate(series.trainings):
         record = store.get(training)

@@ -1,4 +1,4 @@
-"""Compute trainings in processes of their own and score their vectors; the tasks that methods are compared by."""
+"""Compute trainings in separate processes and score their vectors; define the tasks that compare methods."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ from neural_brane.graph.labels import MultiLabels
 from neural_brane.methods.training import gpu_name
 from neural_brane.progress import Meter, Reporter
 
-# A pool of processes, one for each call: so its peak memory can be measured, and its crash leaves the others alone.
+# Each call has its own process, so that its peak memory can be measured and its crash stops no other call.
 
 T = TypeVar("T")
-OUT_OF_TIME = "took longer than the time it had"
+OUT_OF_TIME = "took longer than the time limit"
 
 
 @dataclass(frozen=True, slots=True)
 class Ended(Generic[T]):
-    """A call that has ended: what it returned, or why it failed."""
+    """A finished call: its result, or why it failed."""
 
     task: T
     result: Any = None
@@ -62,15 +62,15 @@ def run(
 ) -> Iterator[Ended[T]]:
     """Call `function` with each task, `jobs` at a time, and yield each call as it ends.
 
-    A process is started for every call. A call that raises an error, or whose process is killed, is yielded with its
-    failure, and the others go on. When the caller stops, by Ctrl-C for instance, processes that still run are killed;
-    when the caller itself is killed, they end by themselves.
+    Every call runs in a new process. A call that raises an error, or whose process is killed, is yielded with its
+    failure; the other calls continue. If the caller stops, for example by Ctrl-C, the running processes are killed.
+    If the caller is killed, they end by themselves.
 
-    isolated: False calls the function in this process if jobs is 1, which saves the time that a process takes to start.
-    timeout: seconds that a process may take; one that takes longer fails with OUT_OF_TIME.
+    isolated: with False and one job, the function is called in this process, which saves starting a process.
+    timeout: seconds that a process may take; a longer call fails with OUT_OF_TIME.
     """
     if jobs < 1:
-        raise ParameterError(f"jobs={jobs}: at least one is needed")
+        raise ParameterError(f"jobs={jobs}: must be at least 1")
     if jobs == 1 and not isolated:
         yield from (_call(function, task) for task in tasks)
         return
@@ -88,7 +88,7 @@ def run(
 
 
 def _call(function: Callable[[T], Any], task: T) -> Ended[T]:
-    """Call the function in this process; an error that this package raises on purpose becomes its failure."""
+    """Call the function in this process; a `BraneError` becomes the call's failure, others are raised."""
     try:
         return Ended(task, function(task))
     except BraneError as error:
@@ -99,7 +99,7 @@ class Process(Generic[T]):
     """A process that makes one call and sends back its result or its failure."""
 
     def __init__(self, function: Callable[[T], Any], task: T, timeout: float | None = None):
-        # Processes start afresh: a forked one would inherit this one's memory, and locks that its threads hold.
+        # A forked process would inherit this one's memory, and the locks held by its threads.
         context = get_context("spawn")
         self.task = task
         self.answer, sender = context.Pipe(duplex=False)
@@ -108,14 +108,14 @@ class Process(Generic[T]):
         sender.close()
 
     def end(self) -> Ended[T]:
-        """Wait for the call to end; its result or its failure."""
+        """Wait for the call to end, and return its result or its failure."""
         try:
             result, failure = self.answer.recv()
         except EOFError:  # the process ended before it could send anything
             self._process.join()
             code, result = self._process.exitcode or 0, None
-            killed = f"its process was killed by signal {-code} (too little memory?)"
-            failure = killed if code < 0 else f"its process ended with {code}"
+            killed = f"the process was killed by signal {-code} (not enough memory?)"
+            failure = killed if code < 0 else f"the process ended with exit code {code}"
             if code == -signal.SIGALRM:
                 failure = OUT_OF_TIME
         self._process.join()
@@ -123,15 +123,15 @@ class Process(Generic[T]):
         return Ended(self.task, result, failure)
 
     def kill(self) -> None:
-        """End the process at once."""
+        """Kill the process."""
         self._process.kill()
         self._process.join()
 
 
 def _work(function: Callable[[T], Any], task: T, answer: Connection, timeout: float | None) -> None:
-    """Make the call, in the process that was started for it, and send its result or its failure."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent too, which then ends this process
-    signal.setitimer(signal.ITIMER_REAL, timeout or 0)  # nobody handles this signal, so it ends the process
+    """Make the call in a new process, and send its result or its failure."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C also reaches the parent, which then kills this process
+    signal.setitimer(signal.ITIMER_REAL, timeout or 0)  # no handler is installed, so the signal ends the process
     threading.Thread(target=_follow_parent, daemon=True).start()
     try:
         ended = _call(function, task)
@@ -142,43 +142,41 @@ def _work(function: Callable[[T], Any], task: T, answer: Connection, timeout: fl
 
 
 def _follow_parent() -> None:
-    """End this process when the one that started it has ended, even by SIGKILL."""
+    """End this process when its parent has ended, even by SIGKILL."""
     if (parent := parent_process()) is not None:
         wait([parent.sentinel])
         os._exit(1)
 
-
-# Score the vectors of a training in the ways that its `scoring` names.
 
 DIGITS = 6  # decimal places of a score in a record
 F1 = {"macro_f1": "macro", "micro_f1": "micro"}
 
 
 class Outcome(NamedTuple):
-    """What a training has learned, to be scored."""
+    """The result of a training, ready to be scored."""
 
-    embedding: Embedding  # learned without any label
+    embedding: Embedding  # learned without labels
     own: Callable[[np.ndarray], np.ndarray] | None = None  # the method's own score of pairs of ids
-    learn: Callable[[np.ndarray], Embedding] | None = None  # gives vectors learned from labels, "" for other nodes
+    learn: Callable[[np.ndarray], Embedding] | None = None  # learns from labels; "" means no label
     held_out: HeldOutEdges | None = None  # the edges to predict
 
 
 def score(made: Outcome, graph: AttributedGraph, scoring: Record, *, seed: int, labels: Any = None) -> Record:
-    """The scores that `scoring` names, with their options:
+    """Return the scores that `scoring` names; it maps each name to options.
 
     classes: Macro- and Micro-F1; options of `classify`. clusters: NMI, purity and ARI; options of `cluster`.
     labels: Macro- and Micro-F1 of several labels; options of `classify_several`. numbers: R² and rank correlation;
-    options of `regress`. retrieval: precision, recall and MAP of lists of one length; options of `retrieve`. These take
-    `labels` in the order of the nodes, or without them the graph's own.
-    map: whether to lay the nodes out in the plane. links: AUC of `made.held_out`; options of `hold_out_edges`.
+    options of `regress`. retrieval: precision, recall and MAP of lists of one length; options of `retrieve`. These use
+    `labels`, in the order of the nodes, or the graph's own labels if None.
+    map: True adds a 2-D map of the nodes. links: AUC on `made.held_out`; options of `hold_out_edges`.
 
-    Where a method learns from labels, classes are predicted split by split from vectors learned from the labels of the
-    training part. Splits and starts are drawn with the training's seed, unless the options have one: so run k of every
-    method has the same splits.
+    If the method learns from labels, it is trained for every split with the labels of that split's training nodes, and
+    predicts classes from these vectors. The training's seed draws splits and starts, unless the options have a seed, so
+    run k of every method has the same splits.
     """
     record, vectors = Record(), made.embedding.vectors
     labels = graph.labels if labels is None else labels
-    options = {  # the digest of labels only tells records apart
+    options = {  # the digest of labels only distinguishes records
         name: {"seed": seed} | {option: value for option, value in given.items() if option != "digest"}
         for name, given in scoring.items()
         if isinstance(given, dict)
@@ -210,7 +208,7 @@ def score(made: Outcome, graph: AttributedGraph, scoring: Record, *, seed: int, 
 
 
 def _by_share(scores: Sequence[Any], measures: dict[str, str]) -> Record:
-    """Measures, by their names in a record and in a score: their values at each share of nodes trained on."""
+    """Return the values of measures at each share of training nodes; measures map record names to score fields."""
     return {
         name: {f"{one.train:g}": rounded(getattr(one, field).values) for one in scores}
         for name, field in measures.items()
@@ -218,11 +216,8 @@ def _by_share(scores: Sequence[Any], measures: dict[str, str]) -> Record:
 
 
 def rounded(values: Iterable[float]) -> list[float]:
-    """Numbers with the digits that a record keeps."""
+    """Return numbers rounded to the digits of a record."""
     return [round(float(value), DIGITS) for value in values]
-
-
-# Compute one training in this process, or those that a store lacks, several at a time.
 
 
 def compute_missing(
@@ -234,10 +229,10 @@ def compute_missing(
     isolated: bool = True,
     timeout: float | None = None,
 ) -> Iterator[Ended[Training]]:
-    """Compute the trainings that the store lacks, `jobs` at a time, keep each, and yield it as it ends.
+    """Compute the trainings that the store does not contain, `jobs` at a time; store and yield each as it ends.
 
-    labels: what is predicted instead of the graph's classes, as `score` takes it. isolated, timeout: as in `run`; a
-    training in a process of its own has one thread.
+    labels: predicted instead of the graph's classes; see `score`. isolated, timeout: see `run`. A training in a
+    separate process uses one thread.
     """
     threads = 1 if isolated or jobs > 1 else None
     work = partial(compute, graph=store.graph, labels=labels, threads=threads)
@@ -250,9 +245,9 @@ def compute_missing(
 def failures_of(
     trainings: Sequence[Training], store: Store, advance: Callable[[], object], **options: Any
 ) -> dict[Path, str]:
-    """Compute what the store lacks, as `compute_missing` does; why trainings failed, by the file each would have had.
+    """Call `compute_missing`, and return why trainings failed, by the files that would have stored them.
 
-    advance: called as each training ends.
+    advance: called when a training ends.
     """
     failures = {}
     for ended in compute_missing(trainings, store, **options):
@@ -265,9 +260,9 @@ def failures_of(
 def compute_all(
     trainings: Sequence[Training], store: Store, *, jobs: int = 1, progress: Reporter | None = None
 ) -> list[Record]:
-    """The records of all trainings; those that the store lacks are computed first, and all of them must succeed.
+    """Compute the trainings that the store does not contain, and return all records; raise an error if one failed.
 
-    progress: told how many trainings are done.
+    progress: receives the number of finished trainings.
     """
     missing = store.missing(trainings)
     meter = Meter(progress, len(missing), "trainings")
@@ -275,18 +270,18 @@ def compute_all(
     for one in missing:
         if why := failures.get(store.path(one)):
             first = f"{one.method} on {one.dataset}, seed {one.seed}: {why}"
-            raise BraneError(f"{len(failures)} of {len(missing)} trainings failed; the first: {first}")
+            raise BraneError(f"{len(failures)} of {len(missing)} trainings failed; the first error: {first}")
     return [record for training in trainings if (record := store.get(training)) is not None]
 
 
 def compute(
     training: Training, graph: AttributedGraph | None = None, labels: Any = None, threads: int | None = 1
 ) -> Record:
-    """Train and score the vectors; `peak_mb` is the most memory of this process up to the end of its first training.
+    """Train a method, score its vectors, and return the record.
 
-    A method that learns from labels is trained anew for every split that predicts classes, with the labels of that
-    split's training part alone; all other scores are of vectors that were learned without labels. `seconds`, of the
-    clock, and `processor_seconds`, which other work on the machine hardly changes, are then means over these trainings.
+    A method that learns from labels is trained again for every split of the class prediction, with the labels of that
+    split's training nodes only; all other scores use vectors learned without labels. `seconds` (wall clock) and
+    `processor_seconds` are means over these trainings; `peak_mb` is the peak memory until the first training ended.
     """
     graph = datasets.load(training.dataset) if graph is None else graph
     seed, scoring = training.seed, training.scoring
@@ -310,7 +305,7 @@ def compute(
 
 
 class Trainer:
-    """A method that is trained on one graph, once or for every split, and what that took."""
+    """Train one method on one graph, once or for every split, and measure time and memory."""
 
     def __init__(self, training: Training, graph: AttributedGraph, threads: int | None):
         self.model, self.graph = training.model(threads), graph
@@ -319,20 +314,20 @@ class Trainer:
         self.peak = 0.0
 
     def learn(self, labels: np.ndarray | None = None) -> Embedding:
-        """The vectors that are learned from the graph and from some labels, or from none."""
+        """Learn vectors from the graph, and from labels if given."""
         start, busy = time.perf_counter(), time.process_time()
         embedding = self.model.fit_transform(self.graph, labels=labels)
         self.seconds.append(time.perf_counter() - start)
         self.processor_seconds.append(time.process_time() - busy)
-        if len(self.seconds) == 1:  # later trainings come after scores, which take memory as well
+        if len(self.seconds) == 1:  # later the memory of scoring would be included
             self.peak = peak_memory()
         return embedding
 
 
 def peak_memory() -> float:
-    """The most memory this process has had resident so far, in MB of 10⁶ bytes.
+    """Return the peak resident memory of this process so far, in MB of 10⁶ bytes.
 
-    On Linux getrusage starts from the memory of the process that started this one, so /proc is read there instead.
+    Linux is read through /proc, because getrusage there includes the memory of the parent process.
     """
     status = Path("/proc/self/status")
     if status.exists():
@@ -342,7 +337,7 @@ def peak_memory() -> float:
 
 
 def data_facts(graph: AttributedGraph) -> Record:
-    """The name, sizes and digest of a graph, and into how many components it falls."""
+    """Return the name, sizes, number of connected components and digest of a graph."""
     components, member_of = connected_components(graph.adjacency, directed=False)
     return {
         "name": graph.name,
@@ -356,11 +351,11 @@ def data_facts(graph: AttributedGraph) -> Record:
     }
 
 
-Targets = np.ndarray | MultiLabels  # labels that are not one class a node: several, or numbers, in the nodes' order
+Targets = np.ndarray | MultiLabels  # numbers, or several labels per node, in the order of the nodes
 
 
 def as_targets(labels: Any) -> Targets | None:
-    """An array of numbers as floats, anything else as several labels a node."""
+    """Return an array of numbers as float64, and anything else as several labels per node."""
     if labels is None or isinstance(labels, MultiLabels):
         return labels
     if isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype.kind in "fiu":
@@ -369,11 +364,11 @@ def as_targets(labels: Any) -> Targets | None:
 
 
 def in_order_of(graph: AttributedGraph, ids: np.ndarray, targets: Targets) -> Targets:
-    """Labels by id as labels of all nodes of the graph; those that `ids` lack have none."""
+    """Return labels by id as labels of all nodes of the graph; nodes that are not in `ids` have none."""
     rows = locate(graph.ids, ids)
     if (rows < 0).any():
-        stranger = ids[np.argmax(rows < 0)].item()
-        raise GraphError(f"labels name node {stranger!r}, which the graph lacks; drop it, or give labels of this graph")
+        unknown = ids[np.argmax(rows < 0)].item()
+        raise GraphError(f"labels name node {unknown!r}, which is not in the graph; drop it, or use matching labels")
     if isinstance(targets, MultiLabels):
         pairs = targets.members.tocoo()
         return MultiLabels.of_pairs(rows[pairs.row], np.array(targets.names)[pairs.col], len(graph))
@@ -383,7 +378,7 @@ def in_order_of(graph: AttributedGraph, ids: np.ndarray, targets: Targets) -> Ta
 
 
 def targets_digest(targets: Targets) -> str:
-    """A short hash."""
+    """Return a short hash of labels."""
     if isinstance(targets, MultiLabels):
         return targets.digest()
     return hashlib.sha256(np.ascontiguousarray(targets).tobytes()).hexdigest()[:16]
@@ -391,25 +386,25 @@ def targets_digest(targets: Targets) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Something that vectors are good for."""
+    """A use of vectors that can be scored."""
 
     name: str
-    about: str  # what is told apart, in the plural: classes, clusters, links
-    scoring: Record  # of its trainings, as `trainings.score` takes it
-    measures: dict[str, str]  # by their names in a record: what people call them, in the order shown
-    ranked_by: tuple[str, ...]  # the measure that ranks; of several, the one that is best for the method
-    judged: str  # how, in a sentence or two
-    least: float = 0.0  # a score that takes no skill, where bars begin
+    about: str  # plural noun for sentences: classes, clusters, links
+    scoring: Record  # scores of its trainings; see `score`
+    measures: dict[str, str]  # name in a record: title, in the order shown
+    ranked_by: tuple[str, ...]  # the measure that ranks; if several, the method's best
+    judged: str  # how the task is scored, in one to three sentences
+    least: float = 0.0  # score of random guessing; bars begin here
 
     def value(self, record: Record, measure: str) -> float | None:
-        """A measure of one training, the mean over its splits or starts; None where the method has none."""
+        """Return a measure of one training, the mean over splits or starts, or None if the record has none."""
         found = record.get(measure)
-        if isinstance(found, dict):  # by share of nodes trained on; there is one share here
+        if isinstance(found, dict):  # maps the only share of training nodes to its values
             (found,) = found.values()
         return None if found is None else round(float(np.mean(found)), 6)
 
     def share(self, score: float) -> float:
-        """How far a score lies on the way from no skill, 0, to perfection, 1."""
+        """Scale a score to 0 for random guessing and 1 for a perfect result."""
         return min(max((score - self.least) / (1 - self.least), 0.0), 1.0)
 
 
@@ -424,8 +419,8 @@ TASKS = {
             scoring={"classes": {"train": [SHARE], "splits": SPLITS, "C": 1.0}},
             measures={"macro_f1": "Macro-F1", "micro_f1": "Micro-F1"},
             ranked_by=("macro_f1",),
-            judged=f"Logistic regression (C = 1, vectors as they are) learns the classes of {100 * SHARE:g} % of the "
-            f"labelled nodes and predicts the others, in {SPLITS} random splits a run. Ranked by Macro-F1.",
+            judged=f"Logistic regression (C = 1, unscaled vectors) learns the classes of {100 * SHARE:g} % of the "
+            f"labelled nodes and predicts the others, in {SPLITS} random splits per run. Ranked by Macro-F1.",
         ),
         Task(
             name="multilabel",
@@ -433,9 +428,9 @@ TASKS = {
             scoring={"labels": {"train": [SHARE], "splits": SPLITS, "C": 1.0}},
             measures={"macro_f1": "Macro-F1", "micro_f1": "Micro-F1"},
             ranked_by=("macro_f1",),
-            judged=f"Logistic regression (C = 1, vectors as they are) learns each label against the rest on "
-            f"{100 * SHARE:g} % of the labelled nodes, in {SPLITS} random splits a run; of each other node as many "
-            "labels are predicted as it has, the likeliest ones. Ranked by Macro-F1.",
+            judged=f"Logistic regression (C = 1, unscaled vectors) learns each label against the rest on "
+            f"{100 * SHARE:g} % of the labelled nodes, in {SPLITS} random splits per run. For each other node it "
+            "predicts the most likely labels, as many as the node has. Ranked by Macro-F1.",
         ),
         Task(
             name="regress",
@@ -443,9 +438,9 @@ TASKS = {
             scoring={"numbers": {"train": [SHARE], "splits": SPLITS}},
             measures={"r2": "R²", "spearman": "Spearman"},
             ranked_by=("r2",),
-            judged=f"Ridge regression learns the numbers of {100 * SHARE:g} % of the nodes, its penalty chosen among "
-            f"them, and predicts the others, in {SPLITS} random splits a run. Ranked by R²; Spearman is the "
-            "correlation of ranks.",
+            judged=f"Ridge regression learns the numbers of {100 * SHARE:g} % of the nodes, which also select its "
+            f"penalty, and predicts the others, in {SPLITS} random splits per run. Ranked by R²; Spearman is the "
+            "rank correlation.",
         ),
         Task(
             name="cluster",
@@ -453,8 +448,8 @@ TASKS = {
             scoring={"clusters": {"starts": STARTS}},
             measures={"nmi": "NMI", "purity": "purity", "ari": "ARI"},
             ranked_by=("nmi",),
-            judged=f"k-means with as many clusters as there are classes, {STARTS} starts a run, none of them picked "
-            "out. Ranked by NMI.",
+            judged=f"k-means with as many clusters as classes; the score is the mean over {STARTS} starts per run, "
+            "not the best start. Ranked by NMI.",
         ),
         Task(
             name="retrieve",
@@ -462,9 +457,9 @@ TASKS = {
             scoring={"retrieval": {"k": LENGTH, "queries": QUERIES}},
             measures={"precision": f"precision@{LENGTH}", "recall": f"recall@{LENGTH}", "map": f"MAP@{LENGTH}"},
             ranked_by=("precision",),
-            judged=f"The {LENGTH} nodes nearest by cosine to each of {QUERIES:,} labelled nodes, or to all if there "
-            "are fewer: the share of them that have the same class, or share one of several labels. Nothing is "
-            "learned. Ranked by precision.",
+            judged=f"For each of {QUERIES:,} labelled nodes, or all if there are fewer, the {LENGTH} nearest nodes by "
+            "cosine are found; those with the same class, or with a common label, count as correct. No classifier is "
+            "trained. Ranked by precision.",
         ),
         Task(
             name="link",
@@ -473,29 +468,29 @@ TASKS = {
             measures={"auc_of_cosines": "AUC by cosine", "auc_own": "AUC by own score", "auc": "AUC by regression"},
             ranked_by=("auc_of_cosines", "auc_own"),
             least=0.5,
-            judged=f"A training of its own, on the graph without {100 * HELD_OUT:g} % of its edges, which are then "
-            "told from as many pairs without an edge. Ranked by the better of two measures that learn nothing more: "
-            "the cosine of two vectors and, where a method has one, its own score of a pair. The regression on "
-            "products of two vectors is shown beside them.",
+            judged=f"The method is trained again on the graph without {100 * HELD_OUT:g} % of its edges. The test is "
+            "to tell these edges from as many pairs without an edge. Ranked by the better of two scores: the cosine of "
+            "the two vectors and, if the method has one, its own score of the pair. A regression on products of the "
+            "two vectors is shown but does not rank.",
         ),
     )
 }
 
 
-BY_LABELS = {  # the tasks that serve what the labels are
+BY_LABELS = {  # tasks by kind of labels
     "class": ("classify", "cluster", "retrieve"),
     "several": ("multilabel", "retrieve"),
     "number": ("regress",),
 }
-WHAT = {"class": "one class a node", "several": "several a node", "number": "numbers"}
+KINDS = {"class": "one class per node", "several": "several labels per node", "number": "numbers"}
 
 
 def choose_tasks(
     names: str | Sequence[str] | None, graph: AttributedGraph, labels: Targets | None = None
 ) -> tuple[list[Task], list[str]]:
-    """The tasks named, or all that the graph has enough for; and a note on those it lacks labels for.
+    """Return the named tasks, or all that the graph allows, and a note if labels are missing.
 
-    labels: several a node (`MultiLabels`) or numbers, in the order of the nodes, instead of the graph's classes.
+    labels: several per node (`MultiLabels`) or numbers, in the order of the nodes, instead of the graph's classes.
     """
     names = [names] if isinstance(names, str) else list(names or ())
     check_names(names, list(TASKS), "task")
@@ -503,33 +498,32 @@ def choose_tasks(
     labelled = labels is not None or len(graph.classes) > 1
     if not labelled and (lacking := [name for name in names if name != "link"]):
         raise GraphError(
-            f"task '{lacking[0]}' needs labels of two classes or more, and graph '{graph.name}' has "
-            f"{len(graph.classes)}; give labels, or compare by link alone"
+            f"task '{lacking[0]}' needs labels of at least two classes, but graph '{graph.name}' has "
+            f"{len(graph.classes)}; give labels, or compare by task 'link' only"
         )
     served = (*BY_LABELS[kind], "link")
     if unserved := [name for name in names if name not in served]:
         raise ParameterError(
-            f"task '{unserved[0]}' does not go with these labels, which are {WHAT[kind]}; "
+            f"task '{unserved[0]}' does not match these labels, which are {KINDS[kind]}; "
             f"choose from {', '.join(served)}"
         )
-    wanted = names or ["link"]
-    if not names and labelled:  # lists of the nearest need enough nodes
-        wanted = [name for name in served if name != "retrieve" or _labelled(graph, labels) > LENGTH]
-    chosen = [task for name, task in TASKS.items() if name in wanted]
+    chosen_names = names or ["link"]
+    if not names and labelled:  # retrieval needs more labelled nodes than its lists are long
+        chosen_names = [name for name in served if name != "retrieve" or _count_labelled(graph, labels) > LENGTH]
+    chosen = [task for name, task in TASKS.items() if name in chosen_names]
     for task in chosen:
         _check(task, graph, labels)
-    note = f"graph '{graph.name}' has no labels to compare by: by links alone"
+    note = f"graph '{graph.name}' has no labels; methods are compared by links only"
     return chosen, [] if labelled or names else [note]
 
 
-def _labelled(graph: AttributedGraph, labels: Targets | None) -> int:
-    """How many nodes have a label."""
+def _count_labelled(graph: AttributedGraph, labels: Targets | None) -> int:
     known = graph.labels if labels is None else labels
     return 0 if known is None else int(are_labelled(known).sum())
 
 
 def _check(task: Task, graph: AttributedGraph, labels: Targets | None) -> None:
-    """Refuse a graph that a task cannot score, before anything is trained on it."""
+    """Raise an error if a task cannot score a graph, before anything is trained."""
     blank = np.zeros((len(graph), 1))
     if task.name == "classify":
         classify(blank, graph.labels, train=[SHARE], splits=1)
@@ -537,7 +531,7 @@ def _check(task: Task, graph: AttributedGraph, labels: Targets | None) -> None:
         classify_several(blank, labels, train=[SHARE], splits=1)
     if task.name == "regress":
         regress(blank, labels, train=[SHARE], splits=1)
-    if task.name == "retrieve" and (count := _labelled(graph, labels)) <= LENGTH:
-        raise GraphError(f"task 'retrieve' needs more than {LENGTH} labelled nodes, and there are {count}")
+    if task.name == "retrieve" and (count := _count_labelled(graph, labels)) <= LENGTH:
+        raise GraphError(f"task 'retrieve' needs more than {LENGTH} labelled nodes; there are {count}")
     if task.name == "link":
         hold_out_edges(graph, share=HELD_OUT)

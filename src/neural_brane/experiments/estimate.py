@@ -1,4 +1,4 @@
-"""Estimate memory and time of a training before it begins, from a graph or from its sizes alone."""
+"""Estimate memory and time of a training before it begins, from a graph or only its sizes."""
 
 from __future__ import annotations
 
@@ -24,53 +24,53 @@ from neural_brane.methods import METHODS, find_method
 from neural_brane.methods.base import Embedder
 from neural_brane.methods.training import largest, widest
 
-# The time of a training on this machine. No figure of another machine is used, and none is kept.
+# Time is always measured on this machine; no measurement is stored.
 
-MINIATURE = 5_000  # nodes of the graph that a trial of a method learns from
+MINIATURE = 5_000  # nodes of the small graph for timing
 
 
 def seconds_of(method: Embedder, sizes: Sizes) -> dict[str, float]:
-    """Return the seconds of each part of a training that goes to its last epoch.
+    """Return the seconds of each part of a training that runs all its epochs.
 
-    Where the method cannot time its parts, a short training on a small graph of the same shape is timed instead, and
-    the method's own measure of work says how much more the whole is.
+    If the method cannot time its parts, a short training on a small graph of the same shape is timed and scaled by the
+    method's measure of work.
     """
     if (parts := method.seconds(sizes)) is not None:
         return parts
     graph = miniature(sizes)
     short = type(method)(**method.get_params(deep=False) | method.trial | {"seed": 0, "progress": None})
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # so short a training learns little
-        short.fit(miniature(sizes, 200))  # compiles the kernels, or loads them
+        warnings.simplefilter("ignore")  # a short training may warn that it learned little
+        short.fit(miniature(sizes, 200))  # compiles or loads the kernels
         seconds = timed(lambda: short.fit(graph))
     return {"training": seconds * method.work(sizes) / short.work(Sizes.from_graph(graph))}
 
 
 def miniature(sizes: Sizes, nodes: int = MINIATURE) -> AttributedGraph:
-    """A small graph with as many edges and attributes a node."""
-    few = max(min(nodes, sizes.nodes), 20)
-    degree = min(max(round(sizes.links / max(sizes.nodes, 1)), 1), few // 4)
-    each = round(sizes.attribute_entries / max(sizes.nodes, 1))
-    attributes = max(round(few * sizes.attributes / max(sizes.nodes, 1)), 2 * each, 10)
-    return synthetic(few, degree=degree, attributes=attributes, attributes_per_node=each, classes=2)
+    """Return a small synthetic graph with as many edges and attributes per node."""
+    small = max(min(nodes, sizes.nodes), 20)
+    degree = min(max(round(sizes.links / max(sizes.nodes, 1)), 1), small // 4)
+    per_node = round(sizes.attribute_entries / max(sizes.nodes, 1))
+    attributes = max(round(small * sizes.attributes / max(sizes.nodes, 1)), 2 * per_node, 10)
+    return synthetic(small, degree=degree, attributes=attributes, attributes_per_node=per_node, classes=2)
 
 
 def timed(task: Callable[[], Any]) -> float:
-    """The seconds that a task takes."""
+    """Return the seconds that a task takes."""
     start = time.perf_counter()
     task()
     return time.perf_counter() - start
 
 
-# The sizes of a graph by its name or file, without loading it where that is possible.
+# The sizes of a graph are found without loading it, if possible.
 
-TRIAL = 20_000  # nodes that are made to learn how fast that is here
-DEGREE = ATTRIBUTES_PER_NODE = 20  # of synthetic graphs, unless others are asked for
+TRIAL = 20_000  # nodes of the synthetic graph that measures how fast this machine makes one
+DEGREE = ATTRIBUTES_PER_NODE = 20  # defaults of synthetic graphs
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is known of a graph: its sizes, what reading it takes besides, and itself where it was read."""
+    """The sizes of a graph, the extra memory and time of reading it, and the graph itself if it was read."""
 
     sizes: Sizes
     reading_bytes: int = 0
@@ -79,32 +79,33 @@ class Source:
 
 
 def look_at(source: str | Path, read: Callable[[], AttributedGraph]) -> Source:
-    """The sizes of `synthetic:NODES`, .npz files and folders of parts as announced; of anything else after `read()`."""
+    """Return a graph's sizes: from `synthetic:NODES`, an .npz header or a manifest of shards, else by `read()`."""
     name = str(source)
     if name.startswith(SYNTHETIC):
         nodes = synthetic_nodes(name)
-        entries, few = nodes * ATTRIBUTES_PER_NODE, min(max(nodes, 2), TRIAL)
+        entries, trial = nodes * ATTRIBUTES_PER_NODE, min(max(nodes, 2), TRIAL)
         sizes = Sizes(
             nodes=nodes, edges=nodes * DEGREE // 2, attributes=default_attributes(nodes),
             attribute_entries=entries, text_bytes=4 * nodes,
         )  # fmt: skip
-        seconds = timed(lambda: synthetic(few)) * nodes / few
+        seconds = timed(lambda: synthetic(trial)) * nodes / trial
         return Source(sizes, ENTRY_BYTES * (nodes * DEGREE + entries) - sizes.graph_bytes, seconds)
     if name.endswith(".npz") and Path(source).is_file():
         found = _archive(Path(source))
         if found is not None:
             return found
     if (Path(source) / MANIFEST).is_file():
-        told = open_shards(Path(source))
-        known = {"nodes": told.nodes, "edges": told.edges, "attributes": told.attributes}
-        return Source(Sizes(**known, attribute_entries=told.entries, weighted=told.weighted, amounts=told.amounts))
+        shards = open_shards(Path(source))
+        counts = {"nodes": shards.nodes, "edges": shards.edges, "attributes": shards.attributes}
+        sizes = Sizes(**counts, attribute_entries=shards.entries, weighted=shards.weighted, amounts=shards.amounts)
+        return Source(sizes)
     start = time.perf_counter()
     graph = read()
     return Source(Sizes.from_graph(graph), reading_seconds=time.perf_counter() - start, graph=graph)
 
 
 def _archive(path: Path) -> Source | None:
-    """The sizes that an archive's headers announce; None where it is no graph, which its reader will say."""
+    """Return the sizes in an archive's headers, or None if it is no graph; its reader then raises the error."""
     headers = npz_headers(path, GraphError)
     adjacency, attributes = headers.get("adj_data"), headers.get("attr_data")
     if adjacency is None or "adj_shape" not in headers:
@@ -126,21 +127,18 @@ def _archive(path: Path) -> Source | None:
     return Source(sizes, 16 * max(sizes.links, sizes.attribute_entries))
 
 
-# Memory and time of a training, from a graph or from its sizes alone.
-
-PROGRAM_BYTES = 220_000_000  # of Python, its libraries and compiled kernels, once a training runs
-MOST_RANKS = 65_536  # that are tried where fewer do not fit
+PROGRAM_BYTES = 220_000_000  # memory of Python, its libraries and compiled kernels during a training
+MOST_RANKS = 65_536  # largest number of ranks to try
 
 
 @dataclass(frozen=True, slots=True)
 class Several:
-    """What there is to say besides, where several ranks train together.
+    """Details of a training by several ranks.
 
-    moments: bytes of a rank by moment and part, besides the program and the graph. host: bytes that the ranks of one
-    host share where it has a copy of the graph, instead of each its own range. batch: what a rank's share of a batch
-    names, by kind; `counted` on triplets drawn from the graph, or by its sizes as if all nodes had equally many
-    neighbours. traffic: bytes that a rank sends in a step, by kind; it gets as many. fitting_ranks: how many would
-    fit, where these do not.
+    moments: bytes of a rank by moment and part, without program and graph. host: bytes that the ranks of a host share
+    if it has one copy of the graph, instead of a range per rank. batch: rows in a rank's share of a batch, by kind;
+    `counted` on triplets drawn from the graph, or computed as if all nodes had equally many neighbours. traffic: bytes
+    that a rank sends in a step, by kind; it receives as many. fitting_ranks: a number of ranks that would fit.
     """
 
     ranks: int
@@ -153,18 +151,18 @@ class Several:
     fitting_ranks: int | None
 
     def here(self, room: int, peak: int, graph: int) -> tuple[int, int]:
-        """How many ranks a machine with so much room holds: with one copy of the graph, and each with its range."""
+        """Return how many ranks fit into `room` bytes: with one shared copy of the graph, and with a range each."""
         return max(room - sum(self.host.values()), 0) // (peak - graph), room // peak
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a training takes; where several ranks train together, what one of them takes.
+    """Estimated memory and time of a training, or of one rank if several ranks train together.
 
-    memory: bytes by part at `moment`, when it takes most; the program and the graph are two of them. available: the
-    bytes that this process may take in all; None where the system does not say. seconds: by part, if training goes to
-    its last epoch; None where it was not asked for, where the training does not fit, and for several ranks, whose time
-    a trial of one does not tell.
+    memory: bytes by part at `moment`, the moment of the peak; the program and the graph are two of the parts.
+    available: bytes that this process may use in total; None if the system does not report them. seconds: seconds by
+    part for a training that runs all its epochs; None if it was not requested, if the training does not fit, and for
+    several ranks, whose time cannot be measured with one process.
     """
 
     method: str
@@ -176,42 +174,42 @@ class Estimate:
     seconds: dict[str, float] | None
     triplets_per_node: float | None
     output_bytes: int
-    fitting_dim: int | None  # a width that fits, where the one asked for does not and another does
+    fitting_dim: int | None  # a width that fits, if the given one does not and another does
     several: Several | None = None
 
     @property
     def peak(self) -> int:
-        """The memory that is taken at most, in bytes."""
+        """The peak memory in bytes."""
         return sum(self.memory.values())
 
     @property
     def total_seconds(self) -> float | None:
-        """The time of all parts."""
+        """The seconds of all parts together, or None."""
         return None if self.seconds is None else sum(self.seconds.values())
 
     @property
     def fits(self) -> bool:
-        """Whether the memory can be had."""
+        """True if the memory suffices or is unknown."""
         return self.available is None or self.peak <= self.available
 
     @property
     def verdict(self) -> str:
-        """Whether it fits and, where it does not, what to change."""
+        """A sentence that says whether the training fits and, if not, what to change."""
         if self.available is None:
-            return "this system does not say how much memory there is"
-        can = f"{show_size(self.available)} can be had"
+            return "this system does not report how much memory is available"
+        size = f"{show_size(self.available)} available"
         if (several := self.several) is not None:
             copy, ranges = several.here(self.available, self.peak, self.memory["graph"]) if self.fits else (0, 0)
-            here = f"room for {copy:,} such ranks with one copy of the graph, for {ranges:,} by node range"
+            here = f"enough for {copy:,} ranks that share one copy of the graph, or {ranges:,} with a range each"
             change = "no number of ranks would fit"
             if several.fitting_ranks:
                 change = f"ranks={several.fitting_ranks} would fit"
-            return f"fits: {can} here, {here}" if self.fits else f"does not fit: {can} here; {change}"
+            return f"fits: {size} here, {here}" if self.fits else f"does not fit: {size} here; {change}"
         change = f"dim={self.fitting_dim} would fit" if self.fitting_dim else "no dim would fit; try another method"
-        return f"fits: {can}" if self.fits else f"does not fit: {can}; {change}"
+        return f"fits: {size}" if self.fits else f"does not fit: {size}; {change}"
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it, fit for JSON."""
+        """Return all fields and derived values, for JSON."""
         derived = {name: getattr(self, name) for name in ("peak", "total_seconds", "fits", "verdict")}
         return asdict(self) | derived
 
@@ -227,12 +225,26 @@ def estimate(
     ranks: int | None = None,
     **parameters: Any,
 ) -> Estimate:
-    """What training `method` on a graph, or on one of these sizes, takes on this machine.
+    """Return the estimated memory and time of training a method on this machine.
 
-    Memory follows from formulas. Time is measured: parts of the work are done for a moment, on tables as large as the
-    training's. room: the bytes that may be taken in all, this process included; what the system allows unless given.
-    reading_bytes, reading_seconds: what reading the graph takes, besides the bytes of the graph itself. ranks: how many
-    processes train together past one machine; the estimate is then of one of them, and names no time.
+    Memory is computed by formulas. Time is measured by doing a small part of the work.
+
+    Parameters
+    ----------
+    source
+        A graph, or only its sizes.
+    method
+        Name of a method, or a method with its parameters.
+    time
+        False leaves out the time.
+    room
+        Bytes that this process may use in total. Default: what the system allows.
+    reading_bytes, reading_seconds
+        Memory and time of reading the graph, without the memory of the graph itself.
+    ranks
+        Number of processes that train together. The estimate is then for one of them, without time.
+    **parameters
+        Parameters of the method, if it is given by name.
 
     Examples
     --------
@@ -283,14 +295,14 @@ def estimate(
 def _of_ranks(
     source: AttributedGraph | Sizes, sizes: Sizes, method: Embedder, ranks: int, room: int | None
 ) -> tuple[Several, str, dict[str, int]]:
-    """What several ranks take, the moment at which one of them takes most, and its memory then."""
+    """Return the details for several ranks, the moment of a rank's peak memory, and its memory by part then."""
     if not method.distributes:
         others = " or ".join(name for name, one in METHODS.items() if one.distributes)
         raise ParameterError(
-            f"ranks is {ranks}, and {method.title} trains in one process; leave ranks out, or estimate {others}"
+            f"ranks={ranks}, but {method.title} trains in one process; leave ranks out, or estimate {others}"
         )
     if ranks < 1:
-        raise ParameterError(f"ranks is {ranks}; give at least 1")
+        raise ParameterError(f"ranks={ranks}: must be at least 1")
     settings = cast(Any, method)._settings_for(sizes)
     found = estimate_rank(source, sizes, settings, ranks)
     moment, memory = _rank_memory(found)
@@ -314,6 +326,6 @@ def _of_ranks(
 
 
 def _rank_memory(found: RankEstimate) -> tuple[str, dict[str, int]]:
-    """The moment at which a rank takes most, and what it takes then."""
+    """Return the moment of a rank's peak memory, and its memory by part then."""
     moment, parts = largest(found.moments)
     return moment, {"program": RANK_BYTES, "graph": found.graph} | parts

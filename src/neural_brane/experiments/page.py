@@ -1,4 +1,4 @@
-"""Pages for a browser: one HTML file with tiles, sections and sortable tables that needs nothing else."""
+"""Write pages for a browser: one self-contained HTML file with tiles, sections and sortable tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Section(NamedTuple):
-    """A part of a page."""
+    """A section of a page; its body is HTML."""
 
     anchor: str
     title: str
@@ -31,16 +31,16 @@ def write_page(
     tiles: Iterable[tuple[str, str]] = (),
     warning: str = "",
 ) -> None:
-    """Write a page; a section without a body is left out.
+    """Write a page; sections without a body are left out.
 
-    title and warning are text. lead, the sections' bodies and the tiles, each a figure and what it is, are HTML.
+    title and warning are text. lead, the bodies of sections and the tiles (a number and its caption) are HTML.
     """
     shown = [section for section in sections if section.body]
     text = Template(resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")).substitute(
         title=escape(title, quote=False),
         lead=lead,
         warning=f'<p class="warning">{escape(warning, quote=False)}</p>' if warning else "",
-        tiles="".join(f'<div class="tile"><b>{value}</b><span>{what}</span></div>' for value, what in tiles),
+        tiles="".join(f'<div class="tile"><b>{value}</b><span>{caption}</span></div>' for value, caption in tiles),
         contents="".join(f'<a href="#{one.anchor}">{escape(one.title)}</a>' for one in shown),
         sections="\n".join(
             f'<section id="{one.anchor}"><h2>{escape(one.title)}</h2>{one.body}</section>' for one in shown
@@ -51,7 +51,7 @@ def write_page(
 
 
 class Head(NamedTuple):
-    """A heading; a click on it sorts by text or by number."""
+    """A heading of a column; a click on it sorts the column by its `kind`, "text" or "number"."""
 
     html: str
     kind: str = "number"
@@ -59,7 +59,7 @@ class Head(NamedTuple):
 
 
 def table(heads: Sequence[Head], rows: Iterable[Sequence[str]], *, look: str = "", groups: str = "") -> str:
-    """A table that can be sorted; `rows` hold its <td> elements."""
+    """Return a sortable table; `rows` contain its <td> elements."""
     top = "".join(
         f'<th scope="col" data-sort="{head.kind}" class="{head.kind} {head.look}">{head.html}</th>' for head in heads
     )
@@ -69,21 +69,21 @@ def table(heads: Sequence[Head], rows: Iterable[Sequence[str]], *, look: str = "
 
 
 def listing(things: Iterable[T], columns: Sequence[tuple[Head, Callable[[T], str]]]) -> str:
-    """A table with a row for each thing; every column has its heading and a function that gives the <td>."""
+    """Return a table with one row per thing; each column has a heading and a function that returns the <td>."""
     return table([head for head, _ in columns], [[cell(one) for _, cell in columns] for one in things])
 
 
 def text(value: Any, look: str = "") -> str:
-    """A <td> of text."""
+    """Return a <td> of text."""
     return f'<td class="text {look}">{escape(str(value))}</td>'
 
 
 def number(value: float | None, shown: str, look: str = "") -> str:
-    """A <td> of a number, which is sorted by its value and not by how it is shown."""
+    """Return a <td> of a number, which is sorted by its value and not by the text `shown`."""
     plain = "" if value is None else f"{value:.10g}"
     return f'<td data-value="{plain}" class="{look}">{shown}</td>'
 
 
 def settings(values: dict[str, Any]) -> str:
-    """Parameters with their values in a line, without those that are None."""
+    """Return parameters and their values in one line, without those that are None."""
     return ", ".join(f"{name} = {value}" for name, value in values.items() if value is not None)

@@ -1,4 +1,4 @@
-"""Describe a training, the code that computes it and the machine, and keep its result in a folder."""
+"""Describe a training, its code and its machine, and store its result in a folder."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from neural_brane.methods import METHODS
 from neural_brane.methods.base import Embedder
 from neural_brane.methods.identity import behaviour
 
-# The machine that a measurement was made on, to be kept beside its results.
+# Results are stored with the machine that computed them.
 
 PACKAGES = ("neural-brane", "numpy", "scipy", "numba", "scikit-learn", "torch")
 
 
 def describe_machine() -> dict[str, object]:
-    """The processor, its cores and memory, and the versions of Python and of the packages that compute."""
+    """Return the processor, cores and memory of this machine, and the versions of Python and of PACKAGES."""
     return {
         "processor": _processor(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
@@ -40,13 +40,13 @@ def describe_machine() -> dict[str, object]:
 
 
 def machine_name(machine: dict[str, Any]) -> str:
-    """A machine in one line: processor, cores, memory, GPU."""
+    """Return a machine in one line: processor, cores, memory, GPU."""
     gpu = f", {machine['gpu']}" if "gpu" in machine else ""
     return f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gb']} GB{gpu}"
 
 
 def _processor(path: Path = Path("/proc/cpuinfo")) -> str:
-    """The processor's name; one without a number stands for several, so its family and model are told too."""
+    """Return the processor's name, with family and model if the name has no number and is thus ambiguous."""
     facts: dict[str, str] = {}
     for line in path.read_text().splitlines() if path.exists() else []:
         name, _, value = line.partition(":")
@@ -57,29 +57,29 @@ def _processor(path: Path = Path("/proc/cpuinfo")) -> str:
     return name
 
 
-# One training and how its vectors are scored: what decides the result, and nothing else.
+# A training contains everything that affects its result, and nothing else.
 
-Record = dict[str, Any]  # what JSON can hold
+Record = dict[str, Any]  # values that JSON can represent
 
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """A method with its parameters and seed, on a dataset, and the scores that are wanted of its vectors."""
+    """A method with its parameters and seed, a dataset, and the scores to compute."""
 
     method: str
-    parameters: dict[str, Any]  # those that are set, without the seed; the others have the method's defaults
+    parameters: dict[str, Any]  # without the seed; parameters that are not set have the method's defaults
     dataset: str
     seed: int
     scoring: Record  # see `score`
 
     def model(self, threads: int | None = 1) -> Embedder:
-        """The method, ready to be trained, on `threads` unless its parameters say how many."""
+        """Return the unfitted method; it uses `threads` unless its parameters set another number."""
         return METHODS[self.method](**{"threads": threads} | self.parameters | {"seed": self.seed})
 
     def deciding_parameters(self) -> Record:
-        """The parameters in force that decide the vectors, besides the seed, as JSON holds them.
+        """Return the parameters that affect the vectors, except the seed, as JSON represents them.
 
-        Where the method refuses its parameters, they are those that are set: the training then fails and says why.
+        If a parameter is invalid, the parameters are returned as they were set; the training reports the error.
         """
         try:
             found = self.model().deciding_parameters()
@@ -89,7 +89,7 @@ class Training:
         return parameters
 
     def identity(self, digest: str, fingerprint: str) -> Record:
-        """All that decides the result, given the data's digest and the method's fingerprint."""
+        """Return everything that affects the result, including the data's digest and the method's fingerprint."""
         return {
             "method": self.method,
             "parameters": self.deciding_parameters(),
@@ -101,41 +101,41 @@ class Training:
 
 
 def key(identity: Record) -> str:
-    """Sixteen hexadecimal digits that stand for an identity."""
+    """Return 16 hexadecimal digits that identify an identity."""
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def fingerprint(method: str, parameters: dict[str, Any]) -> str:
-    """Sixteen hexadecimal digits of what a method computes, or "" where it cannot be tried here; see `behaviour`."""
+    """Return 16 hexadecimal digits of a method's results, or "" if it cannot run here; see `behaviour`."""
     return behaviour(METHODS[method], parameters).digest
 
 
-# The store of finished trainings: a folder, so that no training is computed twice.
+# The store keeps finished trainings in a folder, so that none is computed twice.
 
 
 @cache
 def dataset_digest(dataset: str) -> str:
-    """The digest of a dataset by its name."""
+    """Return the digest of a dataset by its name."""
     return datasets.load(dataset).digest()
 
 
-def check_names(names: Iterable[str], known: Sequence[str], what: str) -> None:
-    """Refuse a name that is none of those known."""
+def check_names(names: Iterable[str], known: Sequence[str], kind: str) -> None:
+    """Raise an error if a name is unknown."""
     for name in names:
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1)
             hint = f" (did you mean '{close[0]}'?)" if close else ""
-            raise ParameterError(f"there is no {what} '{name}'{hint}; choose from {', '.join(dict.fromkeys(known))}")
+            raise ParameterError(f"there is no {kind} '{name}'{hint}; choose from {', '.join(dict.fromkeys(known))}")
 
 
 class Store:
     """A folder of finished trainings, one small JSON file each.
 
-    A file is found by what decides its training's result: the method's name, its parameters, the seed, the data, the
-    scores wanted, and the method's fingerprint. Where one of them has changed, the training counts as not finished.
+    The name of a file contains a hash of everything that affects the training's result: the method, its parameters,
+    the seed, the data, the scores, and the method's fingerprint. If one of them changes, the training is missing.
 
-    graph: what all trainings learn from, whatever their dataset is called; without it each loads its dataset.
-    digest: gives a dataset's digest by its name. fingerprint: gives a method's fingerprint by its name and parameters.
+    graph: the graph of all trainings; with None, each training loads its dataset by name. digest: returns the digest
+    of a dataset by its name. fingerprint: returns a method's fingerprint by its name and parameters.
     """
 
     def __init__(
@@ -152,12 +152,12 @@ class Store:
         self._fingerprint = fingerprint
 
     def path(self, training: Training) -> Path:
-        """The file of a training: a name that can be read, and sixteen digits that stand for the rest."""
+        """Return the file of a training: a readable name and 16 digits of its hash."""
         name = re.sub(r"[^\w.+-]", "_", f"{training.dataset}-{training.method}-{training.seed}")
         return self.folder / f"{name}-{key(self._identity(training))}.json"
 
     def get(self, training: Training) -> Record | None:
-        """The record of a finished training, or None."""
+        """Return the record of a finished training, or None."""
         path = self.path(training)
         if not path.exists():
             return None
@@ -165,26 +165,26 @@ class Store:
             record: Record = json.loads(path.read_text(encoding="utf-8"))["record"]
         except (ValueError, KeyError, TypeError) as error:
             raise BraneError(
-                f"{path}: not the record of a finished training ({error}); remove the file, and it is computed again"
+                f"{path}: not the record of a finished training ({error}); remove the file to compute it again"
             ) from None
         return record
 
     def put(self, training: Training, record: Record) -> None:
-        """Keep the record of a finished training; its file appears whole or not at all."""
+        """Write the record of a finished training atomically."""
         content = {"training": self._identity(training), "record": record}
         with atomic(self.path(training)) as draft:
             draft.write_text(json.dumps(content, separators=(",", ":")) + "\n", encoding="utf-8")
 
     def distinct(self, trainings: Iterable[Training]) -> list[Training]:
-        """The trainings without repetitions; one that spells out a default is the same as one that does not."""
+        """Return the trainings without duplicates; setting a parameter to its default makes no difference."""
         return list({self.path(one): one for one in trainings}.values())
 
     def missing(self, trainings: Iterable[Training]) -> list[Training]:
-        """The distinct trainings that are not finished."""
+        """Return the distinct trainings that are not finished."""
         return [one for one in self.distinct(trainings) if self.get(one) is None]
 
     def fingerprint(self, training: Training) -> str:
-        """The fingerprint of a training's method: a part of what its record is found by."""
+        """Return the fingerprint of a training's method, which is part of its file's hash."""
         return self._fingerprint(training.method, training.deciding_parameters())
 
     def _identity(self, training: Training) -> Record:

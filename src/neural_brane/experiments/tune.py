@@ -1,4 +1,4 @@
-"""Choose a method's parameters by grid search, on labels that no comparison tests."""
+"""Choose a method's parameters by grid search, on labels that no comparison uses for testing."""
 
 from __future__ import annotations
 
@@ -23,15 +23,13 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.methods.base import Embedder
 from neural_brane.progress import Meter, Reporter
 
-# What a search tries of each method.
-
-# The lists of the paper (section 4, parameter setting) for every method that has the parameter. A method's own `grid`
-# adds lists or takes their place.
+# The paper gives these lists (section 4, parameter setting) for every method that has the parameter. A method's own
+# `grid` adds lists or replaces them.
 EVERY: dict[str, list[Any]] = {"learning_rate": [0.01, 0.05, 0.1, 0.5], "l2": [0.01, 0.001, 0.0001]}
 
 
 def grid(method: type[Embedder]) -> dict[str, list[Any]]:
-    """The values to try of each parameter of a method; its own default is among them."""
+    """Return the values to try for each parameter of a method, always including the default."""
     defaults = method().get_params(deep=False)
     return {
         name: values if defaults[name] is None or defaults[name] in values else [*values, defaults[name]]
@@ -40,7 +38,7 @@ def grid(method: type[Embedder]) -> dict[str, list[Any]]:
     }
 
 
-# The parameters that the search found for each dataset, read from tuned.toml.
+# The file tuned.toml contains the parameters that searches found for each dataset.
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +46,13 @@ class Tuned:
     """Parameters chosen for a method on a dataset."""
 
     parameters: dict[str, Any]
-    validation: float  # their Macro-F1 on the validation parts
-    candidates: int  # how many settings were tried
-    runs: int = 1  # trainings of each
-    seen: str = ""  # the digest of the graph with the labels that the search saw
+    validation: float  # mean Macro-F1 on the validation parts
+    candidates: int  # number of settings tried
+    runs: int = 1  # trainings of each setting
+    seen: str = ""  # digest of the graph with the labels that the search saw
 
     def as_toml(self, method: str, dataset: str) -> str:
-        """The lines to keep in tuned.toml.
+        """Return the lines for tuned.toml.
 
         >>> print(Tuned({"l2": 0.1}, 0.5, 4, 3, "1f2e3d4c5b6a7988").as_toml("tadw", "cora"))
         [cora.tadw]
@@ -77,12 +75,12 @@ class Tuned:
 
 @cache
 def tuned() -> dict[str, dict[str, Tuned]]:
-    """All tuned parameters, by dataset and then by method."""
+    """Return all tuned parameters, by dataset and then by method."""
     return parse(resources.files("neural_brane.experiments").joinpath("tuned.toml").read_text(encoding="utf-8"))
 
 
 def parse(text: str) -> dict[str, dict[str, Tuned]]:
-    """Tuned parameters by dataset and then by method, from TOML; an array is a tuple."""
+    """Parse TOML as tuned parameters, by dataset and then by method; arrays become tuples."""
     return {
         dataset: {
             method: Tuned(**entry | {"parameters": {
@@ -95,41 +93,39 @@ def parse(text: str) -> dict[str, dict[str, Tuned]]:
 
 
 def tuned_parameters(method: str, dataset: str) -> dict[str, Any]:
-    """The tuned parameters of a method for a dataset; an error where there are none."""
+    """Return the tuned parameters of a method for a dataset, or raise an error if there are none."""
     if method in tuned().get(dataset, {}):
         return dict(tuned()[dataset][method].parameters)
     others = ", ".join(name for name, methods in tuned().items() if method in methods)
     raise ParameterError(
-        f"no tuned parameters of '{method}' are kept for '{dataset}'"
-        + (f", only for {others}" if others else f", nor for any other dataset; find some with 'brane tune {method}'")
+        f"there are no tuned parameters of '{method}' for '{dataset}'"
+        + (f", only for {others}" if others else f" or any other dataset; search for them with 'brane tune {method}'")
     )
 
 
 def _key(name: str) -> str:
-    """A name as a key of TOML, in quotes where it needs them."""
+    """Return a name as a TOML key, in quotes if it needs them."""
     return name if name.replace("-", "").replace("_", "").isalnum() else json.dumps(name)
 
 
-# Choose a method's parameters by grid search, on labels that no comparison tests.
-
-TUNING = 0.2  # the share of the labelled nodes that tuning sees: less than the smallest training share, 0.3
+TUNING = 0.2  # share of the labelled nodes that tuning sees; less than the smallest training share, 0.3
 FITTED, SPLITS = 0.8, 10
 SCORING = {"classes": {"train": [FITTED], "splits": SPLITS, "seed": 0}}
-RUNS = 3  # trainings of each candidate: one alone may be the best by luck
+RUNS = 3  # trainings of each candidate, because the best single one may be luck
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One setting of the grid and its scores; `failure` says why there are none."""
+    """One setting of the grid and its scores; if it has none, `failure` says why."""
 
     parameters: dict[str, Any]
     macro: tuple[float, ...] = ()  # one per run: its mean Macro-F1 over the validation parts
-    seconds: float = 0.0  # of a training, the mean over runs
+    seconds: float = 0.0  # mean over runs of the seconds of a training
     failure: str = ""
 
     @property
     def score(self) -> float:
-        """The mean over runs; below every score where there is none."""
+        """The mean over runs, or -1 if the candidate failed."""
         return Repeats(self.macro).mean if self.macro else -1.0
 
     @property
@@ -139,7 +135,7 @@ class Candidate:
 
 
 def candidates(grid: dict[str, list[Any]]) -> list[dict[str, Any]]:
-    """All settings of a grid: parameters in alphabetical order, the last one changing fastest.
+    """Return all settings of a grid: parameters in alphabetical order, the last one changing fastest.
 
     >>> candidates({"window": [5], "l2": [0.1, 0.01]})
     [{'l2': 0.1, 'window': 5}, {'l2': 0.01, 'window': 5}]
@@ -148,14 +144,14 @@ def candidates(grid: dict[str, list[Any]]) -> list[dict[str, Any]]:
 
 
 def hide_test_labels(graph: AttributedGraph) -> AttributedGraph:
-    """The graph with the labels of its tuning part alone: a fixed fifth of the labelled nodes.
+    """Return the graph with only the labels of its tuning part, a fixed fifth of the labelled nodes.
 
-    Tuning sees no other graph. Splits that are drawn with `tuning=TUNING` train on this part and never test it, so no
-    label that is predicted there was seen here. A class with a single node in this part cannot be validated and is left
-    out.
+    A search uses only these labels. Splits drawn with `tuning=TUNING` use this part for training and never for testing,
+    so they predict no label that a search has seen. A class with a single node in this part is left out, because it
+    cannot be validated.
     """
     if graph.labels is None:
-        raise GraphError(f"graph '{graph.name}' has no labels to tune on; give one that has")
+        raise GraphError(f"graph '{graph.name}' has no labels; tuning needs a labelled graph")
     labelled = np.flatnonzero(graph.labels != "")
     shown = labelled[tuning_part(len(labelled), TUNING)]
     labels = np.zeros_like(graph.labels)
@@ -177,18 +173,18 @@ def tune(
     folder: str | Path | None = None,
     progress: Reporter | None = None,
 ) -> list[Candidate]:
-    """Train a method at every point of a grid and score it within the labels of the tuning part; best first.
+    """Train a method with every setting of a grid, score it within the tuning part, and return the best first.
 
-    Of candidates with the same score, the one that `candidates` lists first comes first.
+    Candidates with equal scores keep the order of `candidates`.
 
-    fixed: parameters with the same value in every training. seed: of the first run of every candidate, unless fixed or
-    searched; the next run has the next seed. runs: trainings of each candidate, of which the mean decides.
-    jobs: trainings at a time. One runs in this process on all threads; more run in processes, on one thread each.
-    folder: keeps every finished training, so that a stopped search goes on; with None nothing is kept.
-    progress: told how many trainings are done.
+    fixed: parameters with the same value in every training. seed: seed of the first run of every candidate, unless it
+    is fixed or searched; each further run adds 1. runs: trainings of each candidate; their mean score decides.
+    jobs: trainings at a time. With one, trainings run in this process on all threads; with more, each runs in a
+    separate process on one thread. folder: keeps finished trainings, so that a stopped search can resume; None keeps
+    nothing. progress: receives the number of finished trainings.
     """
     if runs < 1:
-        raise ParameterError(f"runs={runs}: at least one is needed")
+        raise ParameterError(f"runs={runs}: must be at least 1")
     hidden, points = hide_test_labels(graph), candidates(grid)
     trainings = []
     for point in points:
@@ -197,18 +193,18 @@ def tune(
         trainings.append([Training(method, others, graph.name, first + run, SCORING) for run in range(runs)])
     with nullcontext(folder) if folder else TemporaryDirectory() as place:
         store = Store(place, graph=hidden)
-        wanted = store.distinct(training for some in trainings for training in some)
-        missing = store.missing(wanted)
-        meter = Meter(progress, len(wanted), "trainings")
-        meter.resume(len(wanted) - len(missing))
+        distinct = store.distinct(training for repeats in trainings for training in repeats)
+        missing = store.missing(distinct)
+        meter = Meter(progress, len(distinct), "trainings")
+        meter.resume(len(distinct) - len(missing))
         failures = failures_of(missing, store, meter.advance, jobs=jobs, isolated=False)
         found = []
-        for point, some in zip(points, trainings, strict=True):
-            records = [record for one in some if (record := store.get(one)) is not None]
+        for point, repeats in zip(points, trainings, strict=True):
+            records = [record for one in repeats if (record := store.get(one)) is not None]
             macro = tuple(float(np.mean(record["macro_f1"][f"{FITTED:g}"])) for record in records)
             if len(records) == runs:
                 found.append(Candidate(point, macro, float(np.mean([record["seconds"] for record in records]))))
-            else:  # one run that fails makes the point fail
-                why = next(failures[path] for one in some if (path := store.path(one)) in failures)
+            else:  # if one run fails, the candidate fails
+                why = next(failures[path] for one in repeats if (path := store.path(one)) in failures)
                 found.append(Candidate(point, failure=why))
     return sorted(found, key=lambda one: -one.score)

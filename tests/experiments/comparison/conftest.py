@@ -1,4 +1,4 @@
-"""A small graph, and comparisons that were made up, so that ranks, words and the page can be tried without training."""
+"""Make a small graph and invented comparisons, to test ranks, sentences and the page without training."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ MACHINE = {
 
 @pytest.fixture(scope="session")
 def graph():
-    """A graph whose two classes show in its links and its attributes, and that trains in no time."""
+    """Return a small graph whose links and attributes both reveal its two classes."""
     return synthetic(90, degree=8, attributes=30, attributes_per_node=5, classes=2, seed=1)
 
 
 @pytest.fixture(scope="session")
 def standing():
-    """A function that makes up how a method did in a task; every measure has the same scores."""
+    """Return a function that invents the standing of a method in a task; every measure has the same scores."""
 
     def standing(task, method, *scores, seconds=1.0, **others):
         measures = dict.fromkeys(TASKS[task].measures, Repeats(scores)) | others
@@ -36,7 +36,7 @@ def standing():
 
 @pytest.fixture(scope="session")
 def comparison():
-    """A function that makes a comparison of standings, by task."""
+    """Return a function that makes a comparison from standings by task."""
 
     def comparison(notes=(), **standings):
         ranked = {task: rank(some) for task, some in standings.items()}

@@ -45,5 +45,5 @@ def test_a_task_that_every_method_failed_is_left_out_and_without_any_the_first_r
     found = comparison(classify=[failed], cluster=[standing("cluster", "tadw", 0.5)])
     assert found.advice == "Take tadw for clusters (NMI .500)."
     assert comparison(classify=[failed], link=[failed]).advice == (
-        "No method could be trained; the first says: it needs attributes."
+        "No method could be trained. The first error: it needs attributes."
     )

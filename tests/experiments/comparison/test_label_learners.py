@@ -1,4 +1,4 @@
-"""How a comparison tells of methods that learn from labels."""
+"""Test how a comparison marks methods that learn from labels."""
 
 from dataclasses import replace
 
@@ -6,8 +6,8 @@ from neural_brane.experiments.compare import LEARNS_LABELS, compare, write_compa
 
 
 def test_they_are_marked_in_every_table_with_one_sentence(comparison, standing, tmp_path):
-    told = replace(standing("classify", "lane", 0.9, 0.8), learns_labels=True)
-    found = comparison(classify=[told, standing("classify", "attributes", 0.5, 0.4)])
+    learner = replace(standing("classify", "lane", 0.9, 0.8), learns_labels=True)
+    found = comparison(classify=[learner, standing("classify", "attributes", 0.5, 0.4)])
     assert [one.heading for one in found.standings["classify"]] == ["lane †", "attributes"]
     assert found.remarks == [LEARNS_LABELS]
     assert found.advice.startswith("Take lane † for classes")

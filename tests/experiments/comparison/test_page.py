@@ -9,7 +9,7 @@ from neural_brane.experiments.compare import Standing, write_comparison
 
 @pytest.fixture(scope="module")
 def page(standing, comparison, tmp_path_factory):
-    """The page of a made-up comparison."""
+    """Return the path of the page of an invented comparison."""
     methods = ("neural-brane", "propagated-attributes", "smoothed-attributes", "deepwalk")
     found = comparison(
         classify=[standing("classify", name, *(0.8 - at / 9 + run / 99 for run in range(3)), seconds=40 - at)
@@ -32,7 +32,7 @@ def test_the_page_is_whole_and_needs_nothing_else(page):
     assert "$" not in text
     for words in (
         "Take neural-brane for classes", "left out: graphsage", "0123456789abcdef", "Abacus 3000", "numpy 2.0.0",
-        "dim = 8", "AUC by own score", "≈ propagated-attributes", "95 % interval", "Ranked by the better of two",
+        "dim = 8", "AUC by own score", "≈ propagated-attributes", "95 % confidence interval", "Ranked by the better",
     ):  # fmt: skip
         assert words in text, words
 

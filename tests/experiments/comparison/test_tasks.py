@@ -26,7 +26,7 @@ def test_tasks_come_in_one_order_whatever_was_asked(graph):
 
 
 def test_what_cannot_be_scored_is_told_before_anything_is_trained(graph):
-    with pytest.raises(ParameterError, match=r"there is no task 'clasify' \(did you mean 'classify'\?\)"):
+    with pytest.raises(ParameterError, match=r"task 'clasify' \(did you mean 'classify'\?\)"):
         choose_tasks(["clasify"], graph)
     with pytest.raises(GraphError, match=r"'cluster'.*labels"):
         choose_tasks(["link", "cluster"], graph.relabelled(None))

@@ -1,4 +1,4 @@
-"""What one of several ranks takes: its memory by part, and what it sends in a step."""
+"""Test the estimate of one of several ranks: its memory by part, and the bytes that it sends in a step."""
 
 import json
 from dataclasses import replace
@@ -30,7 +30,7 @@ MILLION = Sizes(nodes=1_000_000, edges=10_000_000, attributes=100_000, attribute
 
 
 def by_sets(graph, triplets) -> BatchRows:
-    """The same counts from sets, one node after another."""
+    """Return the same counts from sets, one node after another."""
     nodes = {int(node) for triplet in triplets for node in triplet}
     words = [set(graph.attributes[[node]].indices.tolist()) for node in nodes]
     friends = [set(graph.adjacency[[node]].indices.tolist()) for node in nodes]
@@ -73,7 +73,7 @@ def test_a_rank_sends_what_others_ask_for_and_gradients_of_what_it_got():
     sent = traffic_of(rows, settings, 4)
     assert sent.rows == sent.gradients == 0.75 * (40 * 128 + 80 * 64)
     assert sent.ids == 0.75 * 8 * 120
-    assert sent.lengths == 3 * 8 * 120  # a bag for each number, told to three other ranks
+    assert sent.lengths == 3 * 8 * 120  # a bag length per number, sent to three other ranks
     assert sent.layer == 2 * 0.75 * 4 * 38 * 39
     assert sent.by_range - sent.with_copies == sent.graph > 0.75 * 4 * 300
     assert sum(traffic_of(rows, settings, 1)) == 0
@@ -104,8 +104,8 @@ def test_a_folder_of_parts_tells_its_sizes_unread(tmp_path):
     assert replace(found, text_bytes=0) == replace(known, text_bytes=0)
     mapped = sum(path.stat().st_size for path in (tmp_path / "parts").glob("part-*/*.npy"))
     assert shard_bytes(found) == pytest.approx(mapped, rel=0.01)
-    told = CliRunner().invoke(app, ["estimate", str(tmp_path / "parts"), "--ranks", "2", "--json"])
-    assert json.loads(told.stdout)["memory"]["graph"] == -(-shard_bytes(known) // 2)
+    shown = CliRunner().invoke(app, ["estimate", str(tmp_path / "parts"), "--ranks", "2", "--json"])
+    assert json.loads(shown.stdout)["memory"]["graph"] == -(-shard_bytes(known) // 2)
 
 
 def test_rows_are_counted_where_the_graph_is_there():
@@ -134,16 +134,16 @@ def test_what_does_not_fit_is_told_with_a_number_of_ranks_that_does():
     ranks = found.several.fitting_ranks
     assert ranks > 2
     assert estimate(MILLION, ranks=ranks, room=1_000_000_000).fits
-    assert found.verdict == f"does not fit: 1.0 GB can be had here; ranks={ranks} would fit"
+    assert found.verdict == f"does not fit: 1.0 GB available here; ranks={ranks} would fit"
     none = estimate(MILLION, ranks=2, room=1_000_000)
     assert none.verdict.endswith("no number of ranks would fit")
-    assert ", room for " in estimate(MILLION, ranks=2, room=10**11).verdict
+    assert "enough for " in estimate(MILLION, ranks=2, room=10**11).verdict
 
 
 def test_other_methods_and_no_ranks_at_all_are_refused():
-    with pytest.raises(ParameterError, match="deepwalk trains in one process; leave ranks out"):
+    with pytest.raises(ParameterError, match=r"ranks=2.*deepwalk"):
         estimate(MILLION, "deepwalk", ranks=2)
-    with pytest.raises(ParameterError, match="ranks is 0; give at least 1"):
+    with pytest.raises(ParameterError, match="ranks=0"):
         estimate(MILLION, ranks=0)
 
 
@@ -151,8 +151,8 @@ def test_the_command_tells_of_one_rank():
     runner = CliRunner()
     shown = runner.invoke(app, ["estimate", "stdlib", "--ranks", "2"])
     assert shown.exit_code == 0
-    for said in ("one of 2 ranks", "one copy of the graph", "rows that others ask for", "time: not estimated"):
-        assert said in shown.stdout
+    for words in ("one of 2 ranks", "one copy of the graph", "time: not estimated"):
+        assert words in shown.stdout
     kept = json.loads(runner.invoke(app, ["estimate", "stdlib", "--ranks", "2", "--json"]).stdout)
     assert kept["several"]["ranks"] == 2
     assert kept["peak"] == sum(kept["memory"].values())

@@ -1,4 +1,4 @@
-"""Results that were made up, so that tables, figures, words and the report can be tried without training."""
+"""Invent results, to test tables, figures, sentences and the report without training."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def data_facts(dataset):
 
 
 def made_up(training):
-    """A record as a training leaves it, with scores near the published ones."""
+    """Return the record of an invented training, with scores near the published ones."""
     method, parameters, dataset = training.method, training.parameters, training.dataset
     rng = np.random.default_rng([zlib.crc32(f"{method}{parameters}{dataset}".encode()), training.seed])
     row = paper.macro_f1(method, paper.counterpart(dataset))
@@ -65,7 +65,7 @@ def made_up(training):
 
 
 class MadeUp:
-    """A store in which every training is finished, with a record that was made up; `change` may alter or drop it."""
+    """A store in which every training is finished, with an invented record; `change` may alter or drop it."""
 
     def __init__(self, change):
         self.change = change
@@ -79,13 +79,13 @@ class MadeUp:
 
 @pytest.fixture
 def store(tmp_path):
-    """An empty store that tells the paper's datasets apart without reading them."""
+    """Return an empty store that distinguishes the paper's datasets without reading them."""
     return Store(tmp_path, digest=lambda name: data_facts(name)["digest"], fingerprint=lambda method, parameters: "")
 
 
 @pytest.fixture(scope="session")
 def fill():
-    """A function that makes results of all outputs, or some, on some datasets, from records that were made up."""
+    """Return a function that makes results of outputs on datasets from invented records."""
 
     def fill(outputs=OUTPUTS, datasets=FULL.datasets, columns=COLUMNS, runs=4, change=lambda training, record: record):
         series = plan(outputs, columns, datasets, FULL, runs=runs)
@@ -96,11 +96,11 @@ def fill():
 
 @pytest.fixture(scope="session")
 def everything(fill):
-    """Results of all outputs."""
+    """Return results of all outputs."""
     return fill(runs=4)
 
 
 @pytest.fixture(scope="session")
 def drawn(everything, tmp_path_factory):
-    """All figures of these results: the SVG files by name."""
+    """Draw all figures of these results, and return the SVG files by name."""
     return draw_all(everything, tmp_path_factory.mktemp("figures"))

@@ -1,16 +1,16 @@
 import numpy as np
 
-from neural_brane.experiments.reproduce.results import FAILS, HOLDS, UNJUDGED, claims
+from neural_brane.experiments.reproduce.results import FAILS, HOLDS, INCONCLUSIVE, claims
 
 
 def said(results, words):
-    """The one claim that has these words in it."""
+    """Return the only claim that contains these words."""
     (found,) = [claim for claim in claims(results) if words in claim.claim]
     return found
 
 
 def lower(dataset, by, recipe="released"):
-    """A change that takes something off Neural-Brane's scores on a dataset."""
+    """Return a change that lowers Neural-Brane's scores on a dataset by `by`."""
 
     def change(training, record):
         if training.parameters.get("recipe") == recipe and training.dataset == dataset:
@@ -21,7 +21,7 @@ def lower(dataset, by, recipe="released"):
 
 
 def noisy(training, record):
-    """A change that leaves nothing of a difference but chance."""
+    """Replace all scores by random ones, so that no difference is significant."""
     if "macro_f1" in record:
         rng = np.random.default_rng([len(training.method), training.seed, len(str(training.parameters))])
         record["macro_f1"] = {share: [0.6 + rng.normal(0, 0.05)] for share in record["macro_f1"]}
@@ -33,31 +33,31 @@ def test_claims_hold_or_not_by_the_numbers(fill):
     assert said(paper, "all ten competing").headline == "holds (6 of 6 rows)"
     assert said(paper, "spectral baselines").headline == "does not hold (3 of 6 rows)"
     assert "citeseer at 30/50/70 %" in said(paper, "spectral baselines").evidence
-    assert said(paper, "minus 0.02").headline == "holds (6 of 6 cells)"
+    assert said(paper, "at most 0.02").headline == "holds (6 of 6 scores)"
     worse = fill(["classification"], ["citeseer", "reed98"], change=lower("citeseer", 0.2), runs=10)
     claim = said(worse, "all ten competing")
     assert claim.headline == "does not hold (3 of 6 rows)"
-    assert "With the default recipe: 6 of 6 rows, beyond chance in 6." in claim.evidence
+    assert "With the default recipe: 6 of 6 rows, significantly in 6." in claim.evidence
 
 
-def test_no_verdict_but_three_and_what_chance_explains_has_none(fill):
+def test_verdicts_are_three_and_insignificant_differences_are_inconclusive(fill):
     results = fill(change=noisy)
     said_of_differences = [
         said(results, words)
         for words in ("all ten competing", "is statistically significant", "better than G2G", "Max pooling", "rises")
     ]
-    assert {claim.verdict for claim in said_of_differences} == {UNJUDGED}
-    assert {claim.verdict for claim in claims(results)} <= {HOLDS, FAILS, UNJUDGED}
-    assert {claim.verdict for claim in claims(fill())} <= {HOLDS, FAILS, UNJUDGED}
+    assert {claim.verdict for claim in said_of_differences} == {INCONCLUSIVE}
+    assert {claim.verdict for claim in claims(results)} <= {HOLDS, FAILS, INCONCLUSIVE}
+    assert {claim.verdict for claim in claims(fill())} <= {HOLDS, FAILS, INCONCLUSIVE}
 
 
 def test_cells_below_the_papers_are_named_with_how_far(fill):
     results = fill(["classification"], ["citeseer", "reed98"], change=lower("reed98", 0.05))
-    claim = said(results, "minus 0.02")
-    assert claim.headline == "does not hold (3 of 6 cells)"
+    claim = said(results, "at most 0.02")
+    assert claim.headline == "does not hold (3 of 6 scores)"
     cell = results.find("classification", "macro_f1", dataset="reed98", column="neural-brane", train=0.7)[0]
     assert f"reed98 at 70 %: {cell.mean:.4f} against 0.9033, {0.9033 - cell.mean:.4f} below" in claim.evidence
-    assert "beyond chance: 3" in claim.evidence
+    assert "significantly lower: 3" in claim.evidence
 
 
 def test_a_cell_that_is_too_low_by_chance_alone_is_not_judged(fill):
@@ -66,9 +66,9 @@ def test_a_cell_that_is_too_low_by_chance_alone_is_not_judged(fill):
             record["macro_f1"]["0.3"] = [0.8788 - 0.025 + 0.05 * (-1) ** training.seed]
         return record
 
-    claim = said(fill(["classification"], ["reed98"], change=wide), "minus 0.02")
-    assert claim.headline == "cannot be judged here (2 of 3 cells)"
-    assert "beyond chance: 0" in claim.evidence
+    claim = said(fill(["classification"], ["reed98"], change=wide), "at most 0.02")
+    assert claim.headline == "inconclusive (2 of 3 scores)"
+    assert "significantly lower: 0" in claim.evidence
 
 
 def test_g2g_is_compared_by_percentages_too(fill):
@@ -79,18 +79,18 @@ def test_g2g_is_compared_by_percentages_too(fill):
 
 def test_what_another_graph_would_have_to_show_is_not_judged(fill):
     results = fill(["classification", "clustering"], ["arnetminer"])
-    assert not [claim for claim in claims(results) if "minus 0.02" in claim.claim]
-    assert said(results, "GraphSAGE does not finish").verdict == UNJUDGED
-    lead = said(results, "34.5% above those of DeepWalk")
-    assert lead.verdict == UNJUDGED
+    assert not [claim for claim in claims(results) if "at most 0.02" in claim.claim]
+    assert said(results, "GraphSAGE does not finish").verdict == INCONCLUSIVE
+    lead = said(results, "34.5% above that of DeepWalk")
+    assert lead.verdict == INCONCLUSIVE
     assert "another version" in lead.evidence
 
 
 def test_clusters_that_the_paper_does_not_look_at_are_said_to_be(fill):
     results = fill(["clustering"], ["citeseer", "reed98"])
-    assert said(results, "best on citeseer").claim.startswith("Neural-Brane's clusters")
-    assert said(results, "best on reed98").claim.startswith("(Not in the paper, which clusters citeseer and Arnet")
-    assert said(results, "best on citeseer").verdict == HOLDS
+    assert said(results, "best NMI on citeseer").claim.startswith("Neural-Brane's clusters")
+    assert said(results, "best NMI on reed98").claim.startswith("(Not in the paper, which clusters citeseer and Arnet")
+    assert said(results, "best NMI on citeseer").verdict == HOLDS
 
 
 def test_convergence_and_pooling_are_judged(fill):
@@ -114,5 +114,5 @@ def test_convergence_and_pooling_are_judged(fill):
     assert said(fill(["dimension"], runs=10, change=swap), "rises").verdict == FAILS
 
 
-def test_nothing_is_said_of_what_was_not_measured(fill):
+def test_without_measurements_there_are_no_claims(fill):
     assert claims(fill(["map"], ["reed98"])) == []

@@ -1,4 +1,4 @@
-"""What is kept in docs/results/: its words are those of its numbers, and its methods those of today."""
+"""Check docs/results/: its sentences follow from its numbers, and today's code gives the same numbers."""
 
 import re
 from dataclasses import replace
@@ -22,13 +22,13 @@ def test_the_report_and_the_sentences_are_those_made_of_the_numbers(load_script,
 
 def test_no_cell_is_stale():
     results, here = read_json(FOLDER / "results.json"), describe_machine()
-    told = [one for one in results.cells if one.fingerprint]
-    if not told:
-        pytest.skip("these results are from before cells said what computed them; run brane reproduce --all")
+    marked = [one for one in results.cells if one.fingerprint]
+    if not marked:
+        pytest.skip("the cells of these results have no fingerprints; run brane reproduce --all")
     packages = here["packages"] | {"python": here["python"]}
-    alike = [one for one in told if one.versions == packages and one.machine.startswith(f"{here['processor']},")]
+    alike = [one for one in marked if one.versions == packages and one.machine.startswith(f"{here['processor']},")]
     if not alike:
-        pytest.skip("another kind of processor or library may give other last bits, and all cells are of one")
+        pytest.skip("all cells were computed on another processor or with other libraries, which may change last bits")
     assert stale(replace(results, cells=alike)) == [], "run brane reproduce --all"
 
 
@@ -40,6 +40,6 @@ def test_pages_say_of_the_kept_results_what_is_so():
         (ROOT / "docs" / "methods.md").read_text(encoding="utf-8").split("## Where each is good")[1].split("\n## ")[0]
     )
     known = {f"{one.mean:.3f}".lstrip("0") for one in results.find("classification", "macro_f1", train=0.7)}
-    told = set(re.findall(r"(?<![\d\w])\.\d{3}", advice))
-    assert told
-    assert told <= known, "these figures are not those of the table at 70 %"
+    quoted = set(re.findall(r"(?<![\d\w])\.\d{3}", advice))
+    assert quoted
+    assert quoted <= known, "these scores are not in the table at 70 %"

@@ -20,7 +20,7 @@ from neural_brane.experiments.reproduce.plan import (
 from neural_brane.experiments.tune import Tuned, hide_test_labels
 from neural_brane.methods import METHODS
 
-# Methods that the paper's tables do not have.
+# These methods are not in the paper's tables.
 ELSEWHERE = {
     "lane", "tridnr", "hne", "ep", "upp-sne", "grarep", "sdne", "dngr", "fastrp", "prone", "pane", "dgi", "cca-ssg",
     "graphmae",
@@ -36,7 +36,7 @@ def test_every_method_of_the_papers_tables_has_a_column():
 
 
 def test_methods_whose_package_is_missing_are_left_out_unless_they_are_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)  # what Python keeps for a package that is not installed
+    monkeypatch.setitem(sys.modules, "torch", None)  # makes Python treat the package as not installed
     assert {column.method for column in choose_columns([])} == set(METHODS) - ELSEWHERE - {"graphsage", "graph2gauss"}
     assert [column.method for column in choose_columns(["graphsage"])] == ["graphsage"]
 
@@ -44,7 +44,7 @@ def test_methods_whose_package_is_missing_are_left_out_unless_they_are_named(mon
 def test_a_training_that_serves_several_outputs_is_computed_once(store):
     series = plan(OUTPUTS, COLUMNS, FULL.datasets, FULL, runs=10)
     distinct = store.distinct(trainings_of(series))
-    # Of each dataset; the dimension 150 and max pooling are the table's.
+    # Numbers are per dataset; the table already has dimension 150 and max pooling.
     table, few, dimension, pooling = 14 * 10, 2 * 3, 5 * 10, 10
     links, links_only = 7 * 3, 3 * 10
     assert len(distinct) == 4 * (table + few + dimension + pooling + links) + links_only
@@ -105,7 +105,7 @@ def test_links_are_held_out_of_three_trainings_that_score_nothing_else():
 
 
 def nodes_in_test_sets(training, graph):
-    """The nodes that a training's splits test, of all shares and splits."""
+    """Return the nodes that a training's splits test, over all shares and splits."""
     labelled = np.flatnonzero(graph.labels != "")
     options = {"seed": training.seed} | training.scoring["classes"]
     shares, _ = options.pop("train"), options.pop("C")
@@ -145,7 +145,7 @@ def test_another_tuning_part_would_be_tested(change, monkeypatch):
 def test_names_that_are_not_known():
     with pytest.raises(ParameterError, match="method 'tadv'"):
         choose_columns(["tadv"])
-    with pytest.raises(ParameterError, match=r"no dataset 'citeser' \(did you mean 'citeseer'\?\)"):
+    with pytest.raises(ParameterError, match=r"dataset 'citeser' \(did you mean 'citeseer'\?\)"):
         choose_datasets(["citeser"], FULL)
 
 

@@ -1,4 +1,4 @@
-"""scripts/readme_table.py, and that the pages hold what it makes of the results kept in docs/."""
+"""Test scripts/readme_table.py, and that the pages contain its table of the results in docs/."""
 
 import json
 from dataclasses import asdict
@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture
 def script(load_script):
-    """The script as a module."""
+    """Return the script as a module."""
     return load_script("readme_table")
 
 
@@ -25,7 +25,7 @@ def test_a_row_for_each_method_and_a_column_for_each_dataset(script, fill):
     (tadw,) = [line for line in lines if line.startswith("| TADW |")]
     assert "† (.611)" in tadw
     assert not [line for line in lines if "†" in line and line.startswith("| NNMF")]
-    assert "(.808)" not in tadw  # published of another version of arnetminer
+    assert "(.808)" not in tadw  # the published score belongs to another version of arnetminer
     assert table.count("**") == 4
 
 

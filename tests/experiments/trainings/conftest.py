@@ -1,4 +1,4 @@
-"""Trainings that take a fraction of a second."""
+"""Make trainings that take a fraction of a second."""
 
 import pytest
 
@@ -9,7 +9,7 @@ SCORING = {"classes": {"train": [0.3, 0.7], "splits": 2}, "clusters": {"starts":
 
 @pytest.fixture
 def training():
-    """A function that makes a small training on the package's own graph."""
+    """Return a function that makes a small training on the package's own graph."""
 
     def training(method="attributes", seed=0, scoring=SCORING, **parameters):
         return Training(method, {"dim": 4} | parameters, "stdlib", seed, scoring)

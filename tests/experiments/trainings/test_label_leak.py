@@ -1,4 +1,4 @@
-"""No method sees the label of a node that it is tested on, on the whole way from a comparison or a search to `fit`."""
+"""Test that no method sees the label of a node that it is tested on, in comparisons and in searches."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def graph():
 
 @pytest.fixture
 def seen(monkeypatch):
-    """Every call of `fit_transform`: the method, the labels it was given, and the vectors it learned."""
+    """Return a list that receives the labels and the vectors of every call of `fit_transform`."""
     calls = []
 
     def spy(kind):
@@ -41,7 +41,7 @@ def seen(monkeypatch):
 
 
 def with_noise(graph, part):
-    """The graph whose labels outside a part are drawn anew, from names that it never had."""
+    """Return the graph with labels outside a part replaced by random new names."""
     noise = np.random.default_rng(7).choice(["noise a", "noise b", "noise c"], len(graph))
     return graph.relabelled(np.where(np.isin(np.arange(len(graph)), part), graph.labels, noise))
 
@@ -52,7 +52,7 @@ def parts_of(graph, seed):
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_vectors_are_the_same_bits_whatever_the_labels_outside_the_training_part(name, graph, seen):
-    """Through the comparison's own trainings, split by split."""
+    """Compare the vectors of every split of a comparison."""
     order = prepare(graph, {name: SMALL[name]}, ["classify", "cluster"], runs=1, dim=8)
     (training,) = order.trainings
     training.scoring["classes"]["splits"] = SPLITS
@@ -66,13 +66,13 @@ def test_vectors_are_the_same_bits_whatever_the_labels_outside_the_training_part
         np.testing.assert_array_equal(vectors, truly[split][1])
         assert (labels[held_out] == "").all()
         np.testing.assert_array_equal(labels[rows], graph.labels[rows])
-        np.testing.assert_array_equal(seen[0][1], truly[0][1])  # those of clusters, which no label has a part in
+        np.testing.assert_array_equal(seen[0][1], truly[0][1])  # vectors for clusters, learned without labels
     assert not np.array_equal(truly[1][1], truly[2][1])  # other labels do change vectors
 
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_training_labels_do_change_vectors(name, graph):
-    """So that the test above can fail."""
+    """Show that the test above can fail."""
     learn = [METHODS[name](dim=8, seed=0, **SMALL[name]).fit_transform(graph, labels=labels).vectors
              for labels in (None, graph.labels, np.roll(graph.labels, 1))]  # fmt: skip
     assert not np.array_equal(learn[0], learn[1])

@@ -11,12 +11,12 @@ from neural_brane.experiments.compute import OUT_OF_TIME, Process, run
 
 @pytest.fixture(autouse=True)
 def _importable(monkeypatch):
-    """Let a process that is started import this file, however the tests were started."""
+    """Let new processes import this file, however the tests were started."""
     monkeypatch.syspath_prepend(Path(__file__).parents[2])
 
 
 def work(task):
-    """Return the task, fail, or end this process, as it says."""
+    """Return the task, raise an error, or kill this process, depending on the task."""
     if task == "fail":
         raise ParameterError("no such thing")
     if task == "bug":
@@ -35,7 +35,7 @@ def test_calls_that_fail_or_are_killed_are_told_and_the_others_go_on():
     assert (ended["fine"].result, ended["fine"].failure) == ("fine", "")
     assert ended["fail"].failure == "no such thing"
     assert ended["bug"].failure == "ZeroDivisionError: by zero"
-    assert ended["die"].failure == "its process was killed by signal 9 (too little memory?)"
+    assert "signal 9" in ended["die"].failure
 
 
 def test_each_call_has_a_process_of_its_own_and_its_answer_may_be_large():
@@ -64,9 +64,8 @@ def test_a_caller_that_stops_ends_the_processes(monkeypatch):
     monkeypatch.setattr("neural_brane.experiments.compute.wait", interrupt)
     with pytest.raises(KeyboardInterrupt):
         next(run(wait_for_nothing, [1, 2], jobs=2))
-    assert [process.end().failure for process in started] == [
-        "its process was killed by signal 9 (too little memory?)"
-    ] * 2
+    failures = [process.end().failure for process in started]
+    assert ["signal 9" in failure for failure in failures] == [True, True]
 
 
 def interrupt(connections):
@@ -79,5 +78,5 @@ def test_a_call_that_takes_too_long_is_ended():
 
 
 def test_no_jobs_is_a_mistake():
-    with pytest.raises(ParameterError, match="jobs=0: at least one"):
+    with pytest.raises(ParameterError, match="jobs=0"):
         next(run(work, [1], jobs=0))

@@ -1,4 +1,4 @@
-"""scripts/tune_all.py: every search of the paper's competitors, and the file that keeps what they find."""
+"""Test scripts/tune_all.py, which searches parameters of the paper's competitors and writes them to a file."""
 
 import argparse
 from pathlib import Path
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture
 def script(load_script):
-    """The script as a module."""
+    """Return the script as a module."""
     return load_script("tune_all")
 
 

@@ -38,7 +38,7 @@ def test_what_is_written_is_what_is_read():
 def test_tuned_values_that_are_not_kept_are_an_error(monkeypatch):
     monkeypatch.setattr(module, "tuned", lambda: {"cora": {"tadw": Tuned({"l2": 0.1}, 0.5, 3)}})
     assert tuned_parameters("tadw", "cora") == {"l2": 0.1}
-    with pytest.raises(ParameterError, match="'tadw' are kept for 'reed98', only for cora"):
+    with pytest.raises(ParameterError, match=r"'tadw'.*'reed98'.*cora"):
         tuned_parameters("tadw", "reed98")
-    with pytest.raises(ParameterError, match="find some with 'brane tune aane'"):
+    with pytest.raises(ParameterError, match="'brane tune aane'"):
         tuned_parameters("aane", "cora")

@@ -1,1 +1,1 @@
-"""The paper's experiments run again: plan, trainings, results beside the paper's numbers, and a report."""
+"""Repeat the paper's experiments: plan and compute trainings, compare with the paper, and write a report."""

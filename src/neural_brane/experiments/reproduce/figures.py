@@ -1,4 +1,4 @@
-"""The paper's figures drawn from results: PNG to share, SVG to put into the report."""
+"""Draw the paper's figures from results, as PNG files and as SVG files for the report."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STYLE: dict[Any, Any] = {
 
 
 def draw_all(results: Results, folder: Path) -> dict[str, Path]:
-    """Draw every figure that the results have data for, each as PNG and SVG; the SVG's path by the figure's name."""
+    """Draw every figure that the results have data for, as PNG and SVG; return the paths of the SVG files by name."""
     drawers: dict[str, Callable[[Results], Figure]] = {
         "clustering": clustering, "map": maps, "dimension": dimension, "convergence": convergence, "pooling": pooling,
     }  # fmt: skip
@@ -42,7 +42,7 @@ def draw_all(results: Results, folder: Path) -> dict[str, Path]:
 
 
 def clustering(results: Results) -> Figure:
-    """Bars of NMI and Purity for every method, on the paper's two datasets where they were run."""
+    """Draw bars of NMI and purity of every method, on the paper's two datasets if they were run."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -92,7 +92,7 @@ def _method_bars(axes: Axes, cells: Sequence[Cell]) -> None:
 
 
 def dimension(results: Results) -> Figure:
-    """Macro-F1 at 70 % by dimension, a line with its band for each dataset."""
+    """Draw Macro-F1 at 70 % by dimension, one line with a band per dataset."""
     figure, grid = _panels(1, 1, width=7.5, height=4.4)
     for k, dataset in enumerate(results.datasets("dimension")):
         points = results.find("dimension", "macro_f1", dataset=dataset, train=0.7)
@@ -104,7 +104,7 @@ def dimension(results: Results) -> Figure:
 
 
 def convergence(results: Results) -> Figure:
-    """The loss by epoch, a line with its band for each dataset."""
+    """Draw the loss by epoch, one line with a band per dataset."""
     from matplotlib.ticker import MaxNLocator
 
     figure, grid = _panels(1, 1, width=7.5, height=4.4)
@@ -130,7 +130,7 @@ def _side_legend(axes: Axes) -> None:
 
 
 def pooling(results: Results) -> Figure:
-    """Pairs of bars: max pooling beside sum pooling at 70 % on every dataset."""
+    """Draw bars of max pooling beside sum pooling, at 70 %, for every dataset."""
     figure, grid = _panels(1, 1, width=7.5, height=4.2)
     axes, datasets = grid[0][0], results.datasets("pooling")
     looks = {"max": (RED, ""), "sum": (COLOURS[5], "///")}
@@ -149,7 +149,7 @@ def pooling(results: Results) -> Figure:
 
 
 def maps(results: Results) -> Figure:
-    """The nodes in the plane by t-SNE, a row for each dataset and a column for each method."""
+    """Draw the nodes in two dimensions by t-SNE, one row per dataset and one column per method."""
     datasets = list(dict.fromkeys(dataset for dataset, _ in results.maps))
     shown = [name for name in MAPS if any(column == name for _, column in results.maps)]
     heading = {column.name: column.heading if column.group != OURS else OURS for column in COLUMNS}
@@ -160,7 +160,7 @@ def maps(results: Results) -> Figure:
                 picture = results.maps[dataset, name]
                 draw_dots(axes, np.array(picture["points"]), np.array(picture["labels"]))
                 if axes is not row[-1] and (legend := axes.get_legend()):
-                    legend.remove()  # that of the last map serves the row
+                    legend.remove()  # the legend of the last map serves the whole row
             axes.set(title=f"{heading[name]}, {dataset}", xticks=[], yticks=[], xlabel="t-SNE 1", ylabel="t-SNE 2")
             axes.spines[:].set_visible(True)
     return figure
@@ -177,7 +177,7 @@ def _panels(rows: int, columns: int, *, width: float, height: float) -> tuple[Fi
 
 
 def _save(draw: Callable[[Results], Figure], results: Results, path: Path) -> Path:
-    """Write a figure as SVG and as PNG; the same results make the same bytes."""
+    """Write a figure as SVG and as PNG; equal results give equal bytes."""
     import matplotlib
 
     with matplotlib.rc_context(STYLE | {"svg.hashsalt": path.stem}):

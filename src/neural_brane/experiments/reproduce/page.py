@@ -1,4 +1,4 @@
-"""The report: its tables, and one page with all tables, figures and sentences."""
+"""Write the report of `brane reproduce`: one HTML page with its tables, figures and sentences."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from neural_brane.experiments.page import Head, Section, listing, number, settin
 from neural_brane.experiments.reproduce.figures import INK
 from neural_brane.experiments.reproduce.plan import COLUMNS, DEFAULT, RELEASED, counterpart
 from neural_brane.experiments.reproduce.results import (
-    CHANCE,
     FAILS,
     HOLDS,
+    INCONCLUSIVE,
+    SIGNIFICANCE,
     SLACK,
-    UNJUDGED,
     Cell,
     Duel,
     Results,
@@ -32,22 +32,22 @@ from neural_brane.experiments.tune import RUNS
 # The tables of the report, as HTML.
 
 NONE = "-"
-TUNED = "†"  # beside a score whose parameters were found by a search
+TUNED = "†"  # marks scores with tuned parameters
 
 
 def f1(value: float) -> str:
-    """A score as the paper prints it, without the leading zero."""
+    """Return a score as the paper prints it, without the leading zero."""
     return f"{value:.4f}".removeprefix("0")
 
 
 def signed(value: float) -> str:
-    """A difference with its sign."""
+    """Return a difference with its sign."""
     sign = "" if abs(value) < 5e-5 else "−" if value < 0 else "+"
     return sign + f1(abs(value))
 
 
 class Place(NamedTuple):
-    """A column of a table of scores: a measure on a dataset, at a share of training nodes where it has one."""
+    """A column of a table of scores: a measure on a dataset; `train` is the share of training nodes, if any."""
 
     dataset: str
     measure: str
@@ -56,7 +56,7 @@ class Place(NamedTuple):
 
 
 def classification(results: Results) -> str:
-    """The paper's table turned: a row for each method, a column for each graph and share, the best in bold."""
+    """Return the paper's table transposed: one row per method, one column per graph and share of training nodes."""
     cells = results.find("classification", "macro_f1")
     places = dict.fromkeys(
         Place(one.dataset, one.measure, f"{100 * (one.train or 0):g} %", one.train)
@@ -67,14 +67,14 @@ def classification(results: Results) -> str:
     return _scores(results, "classification", list(places))
 
 
-MEASURES = {  # by output, with their headings
+MEASURES = {  # output: {measure: heading}
     "clustering": {"nmi": "NMI", "purity": "purity", "ari": "ARI"},
     "links": {"auc_of_cosines": "cosine", "auc": "regression", "auc_own": "own score"},
 }
 
 
 def by_measure(results: Results, output: str) -> str:
-    """A table of clustering or of links: every measure of every method on every graph."""
+    """Return the table of clustering or links: every measure of every method on every graph."""
     places = [
         Place(dataset, measure, heading)
         for dataset in results.datasets(output)
@@ -85,7 +85,7 @@ def by_measure(results: Results, output: str) -> str:
 
 
 def _scores(results: Results, output: str, places: Sequence[Place]) -> str:
-    """A table of an output's scores, or nothing where it has none."""
+    """Return the table of an output's scores, or an empty text if it has none."""
     cells = {(one.column, one.dataset, one.measure, one.train): one for one in results.cells if one.output == output}
     there = {name for name, *_ in cells}
     columns = [[cells.get((name, place.dataset, place.measure, place.train)) for name in there] for place in places]
@@ -123,7 +123,7 @@ def _score(one: Cell | None, top: Cell, starts_group: bool) -> str:
 
 
 def duel_table(rows: Sequence[Duel]) -> str:
-    """Neural-Brane against the runner-up in every row of the table."""
+    """Return the table that compares Neural-Brane with the runner-up, one row per dataset and share."""
 
     def score(cell: Cell, first: bool) -> str:
         return number(cell.mean, f"<b>{f1(cell.mean)}</b>", "best" if first else "")
@@ -132,26 +132,26 @@ def duel_table(rows: Sequence[Duel]) -> str:
         return up if one.difference > 0 else down
 
     def chance(one: Duel) -> str:
-        return "beyond chance" if one.significant else "could be chance"
+        return "significant" if one.significant else "not significant"
 
     columns: list[tuple[Head, Callable[[Duel], str]]] = [
         (Head("dataset", "text"), lambda one: text(one.dataset)),
         (Head("train"), lambda one: number(one.train, f"{100 * (one.train or 0):g} %")),
-        (Head("among", "text"), lambda one: text(one.rivals)),
+        (Head("rivals", "text"), lambda one: text(one.rivals)),
         (Head("Neural-Brane"), lambda one: score(one.ours, one.difference > 0)),
         (Head("runner-up", "text"), lambda one: text(one.rival.heading)),
-        (Head("its Macro-F1"), lambda one: score(one.rival, one.difference <= 0)),
+        (Head("runner-up's score"), lambda one: score(one.rival, one.difference <= 0)),
         (Head("difference"), lambda one: number(one.difference, signed(one.difference), side(one, "up", "down"))),
         (Head("pairs"), lambda one: number(one.runs, str(one.runs))),
         (Head("t"), lambda one: number(one.t, NONE if one.t is None else f"{one.t:.2f}")),
         (Head("p"), lambda one: number(one.p, NONE if one.p is None else f"{one.p:.1e}")),
-        (Head("read", "text"), lambda one: text(f"{side(one, 'ahead', 'behind')}, {chance(one)}")),
+        (Head("result", "text"), lambda one: text(f"{side(one, 'ahead', 'behind')}, {chance(one)}")),
     ]
     return listing(rows, columns)
 
 
 def costs(results: Results) -> str:
-    """Seconds of a training, the machine they were measured on, and the most memory, by method and dataset."""
+    """Return the table of seconds per training, with its machine, and of peak memory, by method and dataset."""
     cells = results.find("classification", "macro_f1", train=0.7) or results.find("clustering", "nmi")
     datasets = list(dict.fromkeys(one.dataset for one in cells))
     if not cells:
@@ -177,7 +177,7 @@ def costs(results: Results) -> str:
 
 
 def data(results: Results) -> str:
-    """The sizes of each dataset, its components, and its digest."""
+    """Return the table of the datasets: sizes, connected components and digest."""
     names = ("name", "nodes", "edges", "attributes", "classes", "components", "largest_component", "digest")
     heads = [Head(name.replace("_", " "), "text" if name in ("name", "digest") else "number") for name in names]
     rows = [
@@ -192,7 +192,7 @@ def data(results: Results) -> str:
 
 
 def parameters(results: Results) -> str:
-    """The parameters that were in force, by method and dataset."""
+    """Return the table of the parameters used, by method and dataset."""
     heads = [Head("method", "text"), Head("dataset", "text"), Head("parameters", "text")]
     seen: dict[tuple[str, str], Cell] = {}
     for one in results.find("classification", "macro_f1") + results.find("clustering", "nmi"):
@@ -205,16 +205,16 @@ def parameters(results: Results) -> str:
 
 
 def everything(results: Results) -> str:
-    """Every number of the results, one line each."""
+    """Return the table of all results, one row per number."""
 
     def digits(value: float | None, form: str) -> str:
         return number(value, "" if value is None else format(value, form))
 
     columns: list[tuple[Head, Callable[[Cell], str]]] = [
-        (Head("shown in", "text"), lambda one: text(one.output)),
+        (Head("section", "text"), lambda one: text(one.output)),
         (Head("dataset", "text"), lambda one: text(one.dataset)),
         (Head("method", "text"), lambda one: text(one.heading)),
-        (Head("varied", "text"), lambda one: text(settings(one.setting))),
+        (Head("varied parameters", "text"), lambda one: text(settings(one.setting))),
         (Head("measure", "text"), lambda one: text(one.measure)),
         (Head("train"), lambda one: number(one.train, "" if one.train is None else f"{100 * one.train:g} %")),
         (Head("mean"), lambda one: digits(one.mean, ".4f")),
@@ -230,63 +230,64 @@ def everything(results: Results) -> str:
 
 # The report: one page with all tables, figures and sentences.
 
-MARKS = {HOLDS: ("holds", "✓"), FAILS: ("fails", "✗"), UNJUDGED: ("unjudged", "?")}
+MARKS = {HOLDS: ("holds", "✓"), FAILS: ("fails", "✗"), INCONCLUSIVE: ("inconclusive", "?")}
 FIGURES = {
     "clustering": (
         "Clustering",
-        "k-means with the true number of classes, vectors as they are; the mean over starts and runs, and the standard "
-        "deviation over runs. A vertical line is the published figure, where the text gives one.",
+        "k-means on the unscaled vectors, with the true number of classes. Scores are means over starts and runs; ± is "
+        "the standard deviation over runs. A vertical line marks the published score, if the paper prints one.",
     ),
     "map": (
         "Maps",
-        "The vectors of the first run laid out in the plane by t-SNE on their directions, coloured by class.",
+        "The vectors of the first run in two dimensions, by t-SNE on the normalised vectors. Colours are classes.",
     ),
     "dimension": (
         "Dimension",
-        "Neural-Brane (released recipe) at 70 % training nodes; the band is one standard deviation over runs.",
+        "Macro-F1 of Neural-Brane (released recipe) by dimension, at 70 % training nodes. The band is one standard "
+        "deviation over runs.",
     ),
     "convergence": (
         "Convergence",
-        "The mean loss of each epoch of Neural-Brane (released recipe); the band is one standard deviation over runs.",
+        "The mean loss of Neural-Brane (released recipe) by epoch. The band is one standard deviation over runs.",
     ),
     "pooling": (
         "Pooling",
-        "Neural-Brane (released recipe) with the largest entry of a node's rows kept, or their sum; at 70 % training "
-        "nodes. The whisker is one standard deviation over runs.",
+        "Macro-F1 of Neural-Brane (released recipe) with max pooling and with sum pooling, at 70 % training nodes. "
+        "The whisker is one standard deviation over runs.",
     ),
 }
 
 DEFAULTS = (
-    "<p>The values of the default recipe were chosen by <code>benchmarks/defaults.py --choose</code>, on the nine "
-    "graphs of the datasets folder and the one that comes with the package, with seeds that nothing here is reported "
-    "on. The paper's graphs are among them, with all their labels: so the default is one setting for all graphs, but "
-    "not one that has never seen these.</p>"
+    "<p><code>benchmarks/defaults.py --choose</code> chose the values of the default recipe, on the nine published "
+    "graphs and the one in the package. It used other seeds than this report. The paper's graphs are among these "
+    "graphs, and the choice used all their labels. So the default is one setting for all graphs, but the graphs of "
+    "this report influenced it.</p>"
 )
-
 
 LINKS = (
-    "A tenth of the edges is taken out before training and told from as many pairs without one: the area under "
-    "the ROC curve by the cosine of two vectors, by logistic regression on their products, and by the score that "
-    "the method itself ranks by, where it has one. The paper has no such table."
+    "A tenth of the edges is removed before training. The test is to tell these edges from as many pairs of nodes "
+    "without an edge; the table shows the area under the ROC curve. Three scores rank the pairs: the cosine of the two "
+    "vectors, logistic regression on their products, and the method's own score, if it has one. The paper has no "
+    "such table."
 )
 DUELS = (
-    "The released recipe beside the best of the paper's competitors, and beside the best attribute baseline. "
-    "Student's paired t-test, two-sided: run k of both was scored on the same splits."
+    "The released recipe against the best of the paper's competitors, and against the best attribute baseline. "
+    "The test is Student's paired t-test, two-sided; run k of both methods was scored on the same splits."
 )
 
 
 def write_report(results: Results, figures: dict[str, Path], path: Path, *, trainings: int) -> None:
     """Write the report; `figures` are the SVG files by name."""
     quick = (
-        "This is a quick run: trainings are tiny, to try all of the code. Its figures say nothing about the methods."
+        "This is a quick run: its trainings are tiny and only test the code. Its scores say nothing about the methods."
     )
     runs = max((one.runs for one in results.cells), default=0)
     write_page(
         path,
-        title="Neural-Brane: the paper's experiments, run again",
-        lead=f"Every figure here was computed by <code>brane reproduce</code>, version {__version__}: up to {runs} "
-        f"runs of each method on {', '.join(results.data)}, a run being one training scored on its own random splits. "
-        "Nothing was filled in by hand; the sentences are computed too.",
+        title="Neural-Brane: the paper's experiments, repeated",
+        lead=f"<code>brane reproduce</code>, version {__version__}, computed every number and sentence of this page, "
+        f"from up to {runs} runs of each method on {', '.join(results.data)}. A run is one training, scored on its "
+        "own random splits.",
         warning=quick if results.scale == "quick" else "",
         tiles=_tiles(results, trainings),
         sections=_sections(results, figures),
@@ -310,26 +311,26 @@ def _sections(results: Results, figures: dict[str, Path]) -> list[Section]:
     )
     rivals = duels(results)
     return [
-        Section("claims", "What holds and what does not", _claims(results)),
+        Section("claims", "Which claims of the paper hold", _claims(results)),
         Section("classification", "Classification", _after(_on_classes(results), classification(results))),
         Section("duels", "Neural-Brane against the runner-up", _after(DUELS, duel_table(rivals) if rivals else "")),
         *drawn,
         Section("links", "Links", _after(LINKS, by_measure(results, "links"))),
         Section("costs", "Time and memory", _after(_on_costs(results), costs(results))),
         Section("data", "Data", data(results)),
-        Section("failures", "Failed", f"<ul>{failed}</ul>" if failed else ""),
-        Section("defaults", "How the default's values were chosen", DEFAULTS),
-        Section("method", "How this was measured", _method_line(results)),
+        Section("failures", "Failed trainings", f"<ul>{failed}</ul>" if failed else ""),
+        Section("defaults", "How the default values were chosen", DEFAULTS),
+        Section("method", "How the scores were measured", _method_line(results)),
     ]
 
 
 def _after(words: str, body: str) -> str:
-    """A part of the page after the words about it; nothing where it is empty."""
+    """Return a body with an introduction before it, or an empty text if the body is empty."""
     return f"<p>{words}</p>{body}" if body else ""
 
 
 def inline(path: Path) -> str:
-    """An SVG file as an element of the page, with the page's width and colour of text."""
+    """Return an SVG file as an element of the page, with the page's width and text colour."""
     svg = path.read_text(encoding="utf-8")
     svg = svg[svg.index("<svg") :].replace(INK, "currentColor")
     svg = re.sub(
@@ -346,14 +347,12 @@ def _tiles(results: Results, trainings: int) -> list[tuple[str, str]]:
     ours = [one for one in results.find("classification", "macro_f1", column=RELEASED) if one.comparable]
     if ours:
         near = sum((one.difference or 0.0) >= -SLACK for one in ours)
-        found.append(
-            (f"{near} of {len(ours)}", f"published cells of Neural-Brane reached (no lower than {SLACK} below)")
-        )
+        found.append((f"{near} of {len(ours)}", f"published scores of Neural-Brane reached (at most {SLACK} below)"))
     for rivals in ("methods of the paper", "attribute baselines"):
         rows = [duel for duel in duels(results) if duel.rivals == rivals]
         if rows:
             won = sum(duel.difference > 0 for duel in rows)
-            found.append((f"{won} of {len(rows)}", f"rows where Neural-Brane leads all {rivals}"))
+            found.append((f"{won} of {len(rows)}", f"rows in which Neural-Brane is ahead of all {rivals}"))
     found += [
         (f"{one.mean:.3f}", f"NMI of {escape(one.heading)} on {escape(one.dataset)}; published {one.published:.3f}")
         for column in (RELEASED, DEFAULT)
@@ -375,9 +374,9 @@ def _claims(results: Results) -> str:
         for look, mark, headline, statement, evidence in parts
     ]
     lead = (
-        "<p>A claim of a difference holds where every row shows it beyond chance (paired t-test over the runs, "
-        f"p &lt; {CHANCE}), and does not where one row shows the contrary beyond chance; where chance explains what is "
-        "between, it cannot be judged here. In brackets: in how many rows it is shown.</p>"
+        "<p>A claimed difference holds if it is significant in every row (paired t-test over the runs, "
+        f"p &lt; {SIGNIFICANCE}). It does not hold if the opposite is significant in at least one row. Otherwise the "
+        "results are inconclusive. The brackets count the rows that show the claim significantly.</p>"
     )
     return f'{lead}<ul class="claims">{"".join(items)}</ul>' if items else ""
 
@@ -386,25 +385,24 @@ def _on_classes(results: Results) -> str:
     other = [
         f"{name} ({counterpart(name)})" for name in results.datasets("classification") if counterpart(name) != name
     ]
-    note = f" Published figures of another version of the graph have no colour: {', '.join(other)}." if other else ""
+    note = f" The difference has no colour if the paper used another version of the graph: {', '.join(other)}."
     return (
-        "Macro-F1 of logistic regression (C = 1, vectors as they are), trained on a share of the nodes: the mean of "
-        "the runs, ± their standard deviation; in brackets the published figure, and the difference from it. The best "
-        f"of a column is bold on a tint. {TUNED}: with parameters found by a search for this graph; the others "
-        f"have their defaults or a recipe.{escape(note)} A click on a heading sorts."
+        "Macro-F1 of logistic regression (C = 1, unscaled vectors), trained on a share of the nodes: the mean over "
+        "runs ± the standard deviation. In brackets is the published score, and below it the difference from it. The "
+        f"best score of each column is highlighted. {TUNED} marks parameters that a search found for this graph; "
+        f"other methods use their defaults or a recipe.{escape(note) if other else ''} Click a heading to sort."
     )
 
 
 def _on_costs(results: Results) -> str:
     gpu = (
-        " On a GPU they are of a fresh process that shares it with others, and include the start of CUDA and the "
-        "compilation of kernels; docs/gpu.md has the seconds of the paper's schedule alone on a GPU of its own, once "
-        "all that is done."
+        " Each training on a GPU ran in a new process that shared the GPU with others, so its seconds include "
+        "starting CUDA and compiling kernels; docs/gpu.md has times without both, on a GPU that nothing else used."
     )
     return (
-        "Seconds of one training, the mean over runs, with the machine and the device that they were measured on"
-        "; the most memory that the process of a training had resident until it ended, Python and its libraries "
-        f"included, the most over runs.{gpu if any(one.on_gpu for one in results.cells) else ''}"
+        "Mean seconds of one training over the runs, with the machine and the device; and the peak resident memory of "
+        "its process, including Python and its libraries, as the largest value over the runs."
+        f"{gpu if any(one.on_gpu for one in results.cells) else ''}"
     )
 
 
@@ -413,19 +411,19 @@ def _method_line(results: Results) -> str:
         f"{one.machine} ({', '.join(f'{name} {version}' for name, version in one.versions.items())})"
         for one in results.cells
     )
-    tuned = "How tuned: by a search on labels that are in part those that are predicted here."
+    tuned = "Parameters were tuned by a search that used some of the labels that are predicted here."
     if results.tuning:
         tuned = (
-            f"How tuned: a fixed {results.tuning:.0%} of the labelled nodes of each graph is the tuning part. A grid "
-            f"search trains each candidate {RUNS} times and scores it within that part; the mean decides. In every "
-            "split the tuning part belongs to the training nodes, of all methods alike, so no label that a search has "
-            "seen is predicted."
+            f"Parameters were tuned on a fixed {results.tuning:.0%} of the labelled nodes of each graph, the tuning "
+            f"part. A grid search trained each candidate {RUNS} times, scored it within that part and kept the best "
+            "mean. In every split and for every method the tuning part belongs to the training nodes, so no predicted "
+            "label was used in a search."
         )
     return (
         "<p>Run k of every method has seed k and the same random splits. Labels are never used in training.</p>"
-        f"<p>{tuned} What was found is marked {TUNED}; a method without the mark has its "
-        "defaults, and Neural-Brane's recipes are not tuned to a graph.</p>"
+        f"<p>{tuned} Tuned methods are marked {TUNED}; the others have their defaults. Neural-Brane's recipes "
+        "are not tuned to a graph.</p>"
         f"<p>{'<br>'.join(map(escape, machines))}</p>"
         f"<details><summary>Parameters of every method</summary>{parameters(results)}</details>"
-        f"<details><summary>All {len(results.cells):,} figures</summary>{everything(results)}</details>"
+        f"<details><summary>All {len(results.cells):,} numbers</summary>{everything(results)}</details>"
     )

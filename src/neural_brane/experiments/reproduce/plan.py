@@ -1,4 +1,4 @@
-"""The trainings behind the paper's table and figures, as data, and the numbers that the paper prints."""
+"""List the trainings behind the paper's tables and figures, and read the numbers that the paper prints."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from neural_brane.files.datasets import registry
 from neural_brane.methods import METHODS, untrainable
 from neural_brane.methods.parameters import DIM
 
-# The numbers that the paper prints, read from paper.toml.
+# The file paper.toml contains the numbers that the paper prints.
 
 
 def macro_f1(method: str, dataset: str) -> tuple[float, ...] | None:
-    """The paper's Macro-F1 of a method at 30, 50 and 70 % training nodes, or None where it prints none.
+    """Return the paper's Macro-F1 of a method at 30, 50 and 70 % training nodes, or None if it prints none.
 
     >>> macro_f1("deepwalk", "citeseer")
     (0.4952, 0.5199, 0.5318)
@@ -30,7 +30,7 @@ def macro_f1(method: str, dataset: str) -> tuple[float, ...] | None:
 
 
 def nmi(method: str, dataset: str) -> float | None:
-    """The NMI of a method's clusters in the paper's text, or None: it gives two.
+    """Return the NMI of a method's clusters, or None; the paper's text states only two.
 
     >>> nmi("pte", "citeseer")
     0.2653
@@ -40,7 +40,7 @@ def nmi(method: str, dataset: str) -> float | None:
 
 
 def nmi_lead(dataset: str) -> dict[str, float]:
-    """By what share Neural-Brane's NMI is above a competitor's, by its name, where the text gives no more.
+    """Return Neural-Brane's relative lead in NMI over competitors, by name, if the paper states only this lead.
 
     >>> nmi_lead("arnetminer-15753")
     {'deepwalk': 0.345}
@@ -49,7 +49,7 @@ def nmi_lead(dataset: str) -> dict[str, float]:
 
 
 def graph(dataset: str) -> dict[str, int]:
-    """The counts of a graph in the paper's table of them; empty for another.
+    """Return the counts of a graph in the paper's table of graphs; empty for other graphs.
 
     >>> graph("reed98")["attributes"]
     64
@@ -58,7 +58,7 @@ def graph(dataset: str) -> dict[str, int]:
 
 
 def counterpart(dataset: str) -> str:
-    """The version of a dataset that the paper's numbers are of, which may not be the one at hand.
+    """Return the version of a dataset that the paper used; it may differ from the given one.
 
     >>> counterpart("arnetminer")
     'arnetminer-15753'
@@ -73,17 +73,15 @@ def _numbers() -> dict[str, Any]:
     )
 
 
-# The trainings behind the paper's table and figures, as data: which methods, with which settings, on which graphs.
-
 OUTPUTS = ("classification", "clustering", "links", "map", "dimension", "convergence", "pooling")
 SHARES = (0.3, 0.5, 0.7)
-HELD_OUT = 0.1  # the share of the edges that are taken out and predicted
-NO_LIMIT = 1_000  # a number of runs that nobody asks for
+HELD_OUT = 0.1  # share of the edges that are removed and predicted
+NO_LIMIT = 1_000  # more runs than anybody requests
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A method as the tables show it: its settings, its heading, and the group of methods it stands in."""
+    """A method as the tables show it: its settings, its heading and its group of methods."""
 
     name: str
     method: str
@@ -116,30 +114,30 @@ COLUMNS = (
 )
 RECIPES = (RELEASED, DEFAULT, PAPER)
 MAPS = ("tadw", "aane", RELEASED)
-CLUSTERED = ("citeseer", "arnetminer")  # the datasets of the paper's clustering figure
+CLUSTERED = ("citeseer", "arnetminer")  # datasets of the paper's clustering figure
 LINKED = ("deepwalk", "tadw", RELEASED, DEFAULT, "attributes", "smoothed-attributes", "propagated-attributes")
-LINKS_ONLY = ("arnetminer-15753",)  # datasets whose attributes are not at hand: methods on links alone are shown
+LINKS_ONLY = ("arnetminer-15753",)  # datasets without available attributes; only methods on links are shown
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How much is computed: all of it, or little of everything."""
+    """The amount of computation: all of it, or a little of everything."""
 
     name: str
     datasets: tuple[str, ...]
-    mapped: tuple[str, ...]  # datasets drawn in the plane
+    mapped: tuple[str, ...]  # datasets shown as maps
     runs: int = 10
-    link_runs: int = 3  # each a training of its own, on a graph that lacks the edges to be predicted
+    link_runs: int = 3  # separate trainings, without the edges to be predicted
     splits: int = 10
     starts: int = 10
     dim: int = DIM
     dims: tuple[int, ...] = (50, 100, 150, 200, 250, 300)
-    small: bool = False  # whether methods train with their `small` parameters
+    small: bool = False  # True if methods train with their `small` parameters
     sizes: dict[str, Any] = field(default_factory=dict)  # parameters that replace a method's own
-    device: str = "cpu"  # of the methods that can train on a GPU
+    device: str = "cpu"  # device of the methods that can train on a GPU
 
     def scoring(self, *, mapped: bool) -> dict[str, Any]:
-        """The scores of a training; `mapped` also lays its vectors out in the plane."""
+        """Return the scores of a training; `mapped` adds a 2-D map of its vectors."""
         return {
             "classes": {"train": list(SHARES), "splits": self.splits, "C": 1.0, "tuning": TUNING},
             "clusters": {"starts": self.starts},
@@ -155,7 +153,7 @@ FULL = Scale(
 
 
 def quick(*datasets: str) -> Scale:
-    """Little of everything: on the datasets named, or on caltech36 if its files are here, or else on stdlib."""
+    """Return a small scale: on the named datasets, else on caltech36 if its files are here, else on stdlib."""
     if not datasets:
         here = {record.name for record in known_datasets.list_datasets() if record.state in ("here", "cached")}
         datasets = ("caltech36" if "caltech36" in here else "stdlib",)
@@ -166,20 +164,20 @@ def quick(*datasets: str) -> Scale:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The runs of one setting on one dataset: their mean is a cell of the table or a point of a figure."""
+    """The runs of one setting on one dataset; their mean is a cell of a table or a point of a figure."""
 
     output: str
     column: Column
     dataset: str
     trainings: tuple[Training, ...]
     setting: dict[str, Any] = field(default_factory=dict)  # the parameters that a figure varies
-    tuned: bool = False  # whether the parameters were found by `brane tune` for this dataset
+    tuned: bool = False  # True if `brane tune` found the parameters for this dataset
 
 
 def plan(
     outputs: Iterable[str], columns: Sequence[Column], datasets: Iterable[str], scale: Scale, *, runs: int
 ) -> list[Series]:
-    """All series that some outputs need; a training that serves several of them is equal in each."""
+    """Return all series that the outputs need; a training that serves several outputs is equal in each."""
     by_name = {column.name: column for column in columns}
     return [
         _series(output, column, dataset, setting, scale, runs)
@@ -190,7 +188,7 @@ def plan(
 
 
 def _shown(output: str, columns: dict[str, Column], dataset: str, scale: Scale) -> list[tuple[Column, dict[str, Any]]]:
-    """The columns that an output shows of a dataset, with the settings that it varies."""
+    """Return the columns that an output shows for a dataset, with the settings that it varies."""
     if output in ("classification", "clustering"):
         every = dataset not in LINKS_ONLY
         return [(column, {}) for column in columns.values() if every or column.group == LINKS]
@@ -219,14 +217,14 @@ def _series(output: str, column: Column, dataset: str, setting: dict[str, Any], 
     parameters |= {name: value for name, value in replaced.items() if name in method.parameters()} | setting
     drawn = dataset in scale.mapped and column.name in MAPS
     trainings = []
-    for seed in range(count):  # links are scored alone, else all that the other outputs show
+    for seed in range(count):  # links have separate trainings; all other scores share one
         scoring = {"links": {"share": HELD_OUT}} if output == "links" else scale.scoring(mapped=drawn and seed == 0)
         trainings.append(Training(column.method, parameters, dataset, seed, scoring))
     return Series(output, column, dataset, tuple(trainings), setting, tuned=found is not None)
 
 
 def choose_columns(names: Sequence[str]) -> list[Column]:
-    """The columns of the methods named, in the order of the table; when none is named, all that can be trained here."""
+    """Return the columns of the named methods in the order of the table; without names, all that can be trained."""
     check_names(names, [column.method for column in COLUMNS] + list(RECIPES), "method")
     if not names:
         return [column for column in COLUMNS if column.method not in left_out()]
@@ -234,11 +232,11 @@ def choose_columns(names: Sequence[str]) -> list[Column]:
 
 
 def left_out() -> list[str]:
-    """The methods of the paper's tables whose packages are not installed here."""
+    """Return the methods of the paper's tables whose packages are not installed."""
     return [name for name in untrainable() if name in {column.method for column in COLUMNS}]
 
 
 def choose_datasets(names: Sequence[str], scale: Scale) -> list[str]:
-    """The datasets named; the scale's when none is."""
+    """Return the named datasets, or those of the scale if none is named."""
     check_names(names, list(registry()), "dataset")
     return list(dict.fromkeys(names)) or list(scale.datasets)

@@ -1,4 +1,4 @@
-"""Finished trainings made into results, and what the results say of the claims of the paper."""
+"""Summarise finished trainings as results, and judge the paper's claims by them."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from neural_brane.experiments.tune import TUNING
 from neural_brane.files.storage import atomic
 
 CLUSTERING = ("nmi", "purity", "ari")
-LINK_MEASURES = ("auc_of_cosines", "auc", "auc_own")  # the last where a method has a score of its own
+LINK_MEASURES = ("auc_of_cosines", "auc", "auc_own")  # the last only for methods that score pairs themselves
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A number of a table or figure: the mean over runs, the time and memory, and the paper's number beside it."""
+    """One number of a table or figure: the mean over runs, its time and memory, and the published number."""
 
     output: str
     dataset: str
@@ -49,43 +49,43 @@ class Cell:
     sd: float
     runs: int
     values: list[float]  # one per run: the mean over its splits or starts
-    seconds: float  # of a training, the mean over runs
-    peak_mb: float  # the most memory of a process that trained, the largest over runs
+    seconds: float  # mean over runs of the seconds of a training
+    peak_mb: float  # largest peak memory of a training process
     published: float | None
-    published_on: str  # the dataset that the published number is of
+    published_on: str  # dataset of the published number
     difference: float | None
     digest: str
     parameters: dict[str, Any]
     versions: dict[str, str]
     machine: str
     curve: list[list[float]] = field(default_factory=list)  # (mean, sd) of the loss by epoch
-    tuned: bool = False  # whether its parameters were found by a search
-    fingerprint: str = ""  # of the method, when it was computed
+    tuned: bool = False  # True if a search found its parameters
+    fingerprint: str = ""  # fingerprint of the method when the cell was computed
 
     @property
     def on_gpu(self) -> bool:
-        """Whether its trainings ran on a GPU."""
+        """True if its trainings ran on a GPU."""
         return self.parameters.get("device") == "cuda"
 
     @property
     def comparable(self) -> bool:
-        """Whether the published number is of the same graph."""
+        """True if the published number belongs to the same graph."""
         return self.published is not None and self.published_on == self.dataset
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Everything that was measured."""
+    """All measurements of a reproduction."""
 
     scale: str
     cells: list[Cell]
     data: dict[str, Record]
     maps: dict[tuple[str, str], Record]  # by dataset and column
     failures: list[dict[str, Any]]
-    tuning: float = 0.0  # the share of the labelled nodes that searches saw and that no split tests
+    tuning: float = 0.0  # share of the labelled nodes reserved for searches; no split tests these nodes
 
     def find(self, output: str, measure: str, *, dataset: str = "", column: str = "", **setting: Any) -> list[Cell]:
-        """The cells of an output that match; `setting` holds `train` and the parameters that a figure varies."""
+        """Return the matching cells of an output; `setting` may contain `train` and the parameters a figure varies."""
         train = setting.pop("train", None)
         return [
             one
@@ -98,12 +98,12 @@ class Results:
         ]
 
     def datasets(self, output: str) -> list[str]:
-        """The datasets that an output has cells of, in order."""
+        """Return the datasets that have cells of an output, in order."""
         return list(dict.fromkeys(one.dataset for one in self.cells if one.output == output))
 
 
 def summarise(series: Sequence[Series], store: Store, *, scale: str, failures: Sequence[dict[str, Any]]) -> Results:
-    """The results of all series; a run that failed is left out of the means."""
+    """Return the results of all series; failed runs are left out of the means."""
     cells: list[Cell] = []
     data: dict[str, Record] = {}
     maps: dict[tuple[str, str], Record] = {}
@@ -121,7 +121,7 @@ def summarise(series: Sequence[Series], store: Store, *, scale: str, failures: S
 
 
 def _measures(output: str) -> list[tuple[str, float | None]]:
-    """The measures that an output shows, each with its training share where it has one."""
+    """Return the measures that an output shows, each with its share of training nodes or None."""
     if output in ("clustering", "map"):
         return [(name, None) for name in CLUSTERING]
     if output == "links":
@@ -133,11 +133,11 @@ def _measures(output: str) -> list[tuple[str, float | None]]:
 
 
 def _cell(series: Series, records: list[Record], code: str, measure: str, train: float | None) -> Cell:
-    """A measure of the runs: the last loss, or the mean over splits or starts."""
+    """Return the cell of one measure: per run the last loss, or the mean over splits or starts."""
     curve = []
     if measure == "loss":
         values = [float(record["loss"][-1]) for record in records]
-        epochs = zip(*(record["loss"] for record in records), strict=False)  # as many as the shortest run has
+        epochs = zip(*(record["loss"] for record in records), strict=False)  # ends with the shortest run
         curve = [[round(float(np.mean(losses)), 6), round(Repeats(losses).sd, 6)] for losses in epochs]
     else:
         found = [record[measure] if train is None else record[measure][f"{train:g}"] for record in records]
@@ -174,7 +174,7 @@ def _cell(series: Series, records: list[Record], code: str, measure: str, train:
 
 
 def _published(series: Series, measure: str, train: float | None) -> float | None:
-    """The paper's number beside a series; its other figures have no numbers."""
+    """Return the published number of a series, or None; the paper prints no numbers for its other figures."""
     method, dataset = series.column.method, plan.counterpart(series.dataset)
     if series.output == "classification" and measure == "macro_f1" and train is not None:
         row = plan.macro_f1(method, dataset)
@@ -183,16 +183,16 @@ def _published(series: Series, measure: str, train: float | None) -> float | Non
 
 
 def read_json(path: Path) -> Results:
-    """The results that `write_json` wrote, without their maps."""
+    """Read the results that `write_json` wrote; maps are not among them."""
     kept = json.loads(path.read_text(encoding="utf-8"))
     cells = [Cell(**one) for one in kept["cells"]]
     return Results(kept["scale"], cells, kept["data"], {}, kept["failures"], kept.get("tuning", 0.0))
 
 
 def stale(results: Results) -> list[str]:
-    """The methods that compute something else today than when some of their cells were computed.
+    """Return the methods whose code has changed its results since some of their cells were computed.
 
-    A cell that does not say what its method was then is left out.
+    Cells without a fingerprint are ignored.
     """
     known = {(one.method, one.fingerprint): one for one in results.cells if one.fingerprint}
     changed = (one.method for one in known.values() if fingerprint(one.method, one.parameters) != one.fingerprint)
@@ -200,7 +200,7 @@ def stale(results: Results) -> list[str]:
 
 
 def write_json(results: Results, path: Path, **more: Any) -> None:
-    """Write results.json."""
+    """Write results.json; `more` adds entries."""
     record = {"scale": results.scale, "tuning": results.tuning, "data": results.data, "failures": results.failures}
     record |= more
     record["cells"] = [asdict(cell) for cell in results.cells]
@@ -209,7 +209,7 @@ def write_json(results: Results, path: Path, **more: Any) -> None:
 
 
 def write_csv(results: Results, path: Path) -> None:
-    """Write results.csv: a line per cell, nested values as JSON."""
+    """Write results.csv: one row per cell, nested values as JSON."""
     rows = [
         {
             name: json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value
@@ -224,45 +224,45 @@ def write_csv(results: Results, path: Path) -> None:
         writer.writerows(rows)
 
 
-# Neural-Brane against the best of its rivals, row by row of the table, and whether the difference could be chance.
+# Each row of the table compares Neural-Brane with its best rival and tests whether the difference is significant.
 
-CHANCE = 0.01  # the paper's level of significance
+SIGNIFICANCE = 0.01  # the paper's level of significance
 
 
 @dataclass(frozen=True, slots=True)
 class Duel:
-    """Neural-Brane beside the best of its rivals in one row of the table."""
+    """Neural-Brane and its best rival in one row of the table."""
 
     dataset: str
     train: float | None
-    rivals: str  # whom the rival is the best of: "methods of the paper", "attribute baselines"; or itself
+    rivals: str  # group of the rival: "methods of the paper" or "attribute baselines"; else the rival's heading
     ours: Cell
     rival: Cell
-    t: float | None  # of the paired test over the runs that both have; None where there is no test
+    t: float | None  # paired t-test over the runs that both have; None if there are too few
     p: float | None
 
     @property
     def difference(self) -> float:
-        """By how much Neural-Brane is ahead."""
+        """The lead of Neural-Brane; negative if the rival leads."""
         return self.ours.mean - self.rival.mean
 
     @property
     def runs(self) -> int:
-        """The runs that both have."""
+        """The number of runs that both have."""
         return min(self.ours.runs, self.rival.runs)
 
     @property
     def significant(self) -> bool:
-        """Whether chance alone would make such a difference in fewer than one case in a hundred."""
-        return self.p is not None and self.p < CHANCE
+        """True if the test's p-value is below SIGNIFICANCE."""
+        return self.p is not None and self.p < SIGNIFICANCE
 
     @property
     def outcome(self) -> str:
-        """What the runs say: "won" or "lost" beyond chance, or "open"."""
+        """The result of the test: "won", "lost", or "open" if not significant."""
         return "open" if not self.significant else "won" if self.difference > 0 else "lost"
 
     def as_dict(self) -> dict[str, object]:
-        """All of it as plain values, for JSON."""
+        """Return all fields as plain values, for JSON."""
         return {
             "dataset": self.dataset, "train": self.train, "rivals": self.rivals, "rival": self.rival.column,
             "neural_brane": self.ours.mean, "runner_up": self.rival.mean, "difference": round(self.difference, 6),
@@ -271,7 +271,7 @@ class Duel:
 
 
 def duels(results: Results, column: str = RELEASED) -> list[Duel]:
-    """A recipe in every row of the classification table: against the paper's methods, then against the baselines."""
+    """Compare a recipe in every row of the classification table with the paper's methods, then with the baselines."""
     found = []
     for ours in results.find("classification", "macro_f1", column=column):
         row = results.find("classification", "macro_f1", dataset=ours.dataset, train=ours.train)
@@ -284,23 +284,23 @@ def duels(results: Results, column: str = RELEASED) -> list[Duel]:
 
 
 def duel(ours: Cell, rival: Cell, rivals: str = "") -> Duel:
-    """Two cells side by side, with the test of their runs."""
+    """Compare two cells by a paired test of their runs."""
     t, p = paired(ours.values, rival.values)
     return Duel(ours.dataset, ours.train, rivals or rival.heading, ours, rival, t, p)
 
 
 def best(cells: Sequence[Cell]) -> Cell:
-    """The cell with the highest mean."""
+    """Return the cell with the highest mean."""
     return max(cells, key=lambda one: one.mean)
 
 
-# The paper's claims, judged by these results: every number and verdict in the sentences is computed.
+# The functions below judge the paper's claims; every number and verdict in their sentences is computed.
 #
-# A claim of a difference holds where every row shows it beyond chance, and does not where one row shows the contrary
-# beyond chance; where chance explains what is between, it cannot be judged.
+# A claimed difference holds if it is significant in every row. It does not hold if the opposite is significant in at
+# least one row. Otherwise the results are inconclusive.
 
-HOLDS, FAILS, UNJUDGED = "holds", "does not hold", "cannot be judged here"
-SLACK = 0.02  # a cell that is lower than the paper's by no more than this counts as reproduced
+HOLDS, FAILS, INCONCLUSIVE = "holds", "does not hold", "inconclusive"
+SLACK = 0.02  # a score at most this far below the published one counts as reproduced
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +310,7 @@ class Claim:
     claim: str
     verdict: str
     evidence: str
-    count: str = ""  # in how much of what was looked at it holds
+    count: str = ""  # for example "3 of 4 graphs"
 
     @property
     def headline(self) -> str:
@@ -319,7 +319,7 @@ class Claim:
 
 
 def claims(results: Results) -> list[Claim]:
-    """Every claim that these results have numbers on, in the order of the report."""
+    """Return every claim that these results have numbers for, in the order of the report."""
     parts = (
         _ranking, _shortfalls, _chance, _pairs, _clustering, _lead_in_clusters, _dimension, _convergence, _pooling,
         _time,
@@ -328,18 +328,18 @@ def claims(results: Results) -> list[Claim]:
 
 
 def verdict(outcomes: Sequence[str]) -> str:
-    """The verdict on what is claimed of every row, by the outcome of each: "won", "lost" or "open".
+    """Return the verdict on a claim from the outcomes of its rows: "won", "lost" or "open".
 
     >>> verdict(["won", "open"]), verdict(["won", "lost", "open"])
-    ('cannot be judged here', 'does not hold')
+    ('inconclusive', 'does not hold')
     """
     if "lost" in outcomes:
         return FAILS
-    return HOLDS if all(one == "won" for one in outcomes) else UNJUDGED
+    return HOLDS if all(one == "won" for one in outcomes) else INCONCLUSIVE
 
 
-def _judged(claim: str, outcomes: Sequence[str], evidence: str, what: str) -> Claim:
-    return Claim(claim, verdict(outcomes), evidence, f"{outcomes.count('won')} of {len(outcomes)} {what}")
+def _judged(claim: str, outcomes: Sequence[str], evidence: str, unit: str) -> Claim:
+    return Claim(claim, verdict(outcomes), evidence, f"{outcomes.count('won')} of {len(outcomes)} {unit}")
 
 
 def _ranking(results: Results) -> Iterator[Claim]:
@@ -350,7 +350,7 @@ def _ranking(results: Results) -> Iterator[Claim]:
         if rows:
             others = [one for one in duels(results, DEFAULT) if one.rivals == rivals]
             default = f" With the default recipe: {_leads(others)}." if others else ""
-            evidence = f"It leads the {rivals} in {_leads(rows)}." + _losses(rows) + default
+            evidence = f"It is ahead of all {rivals} in {_leads(rows)}." + _losses(rows) + default
             yield _judged(claim, [one.outcome for one in rows], evidence, "rows")
 
 
@@ -358,7 +358,7 @@ def _shortfalls(results: Results) -> Iterator[Claim]:
     cells = [one for one in results.find("classification", "macro_f1", column=RELEASED) if one.comparable]
     if cells:
         low = [one for one in cells if (one.difference or 0.0) < -SLACK]
-        told = "; ".join(
+        list_of_low = "; ".join(
             f"{one.dataset} at {100 * (one.train or 0):g} %: {one.mean:.4f} against {one.published:.4f}, "
             f"{-(one.difference or 0.0):.4f} below"
             for one in low
@@ -367,13 +367,13 @@ def _shortfalls(results: Results) -> Iterator[Claim]:
         for at, one in enumerate(cells):
             if one in low:
                 _, p = paired(one.values, [(one.published or 0.0) - SLACK] * one.runs)
-                outcomes[at] = "lost" if p is not None and p < CHANCE else "open"
+                outcomes[at] = "lost" if p is not None and p < SIGNIFICANCE else "open"
         yield _judged(
-            f"Neural-Brane's own cells (released recipe) come out no lower than the paper's minus {SLACK}.",
+            f"Neural-Brane's scores (released recipe) are at most {SLACK} below the published ones.",
             outcomes,
-            f"{len(cells) - len(low)} of {len(cells)} cells do."
-            + (f" Below: {told}; beyond chance: {outcomes.count('lost')}." if low else ""),
-            "cells",
+            f"{len(cells) - len(low)} of {len(cells)} scores are."
+            + (f" Lower: {list_of_low}; significantly lower: {outcomes.count('lost')}." if low else ""),
+            "scores",
         )
 
 
@@ -382,16 +382,16 @@ def _chance(results: Results) -> Iterator[Claim]:
     if rows:
         outcomes = [one.outcome for one in rows]
         yield _judged(
-            f"The lead over the runner-up is statistically significant (paired t-test, p < {CHANCE}).",
+            f"The lead over the runner-up is statistically significant (paired t-test, p < {SIGNIFICANCE}).",
             outcomes,
-            f"A lead that chance does not explain in {outcomes.count('won')} of {len(rows)} rows; a deficit that it "
-            f"does not explain in {outcomes.count('lost')}. The test pairs runs, which have the same splits.",
+            f"Neural-Brane is significantly ahead in {outcomes.count('won')} of {len(rows)} rows and significantly "
+            f"behind in {outcomes.count('lost')}. The test pairs runs with the same splits.",
             "rows",
         )
 
 
 def _pairs(results: Results) -> Iterator[Claim]:
-    """The paper's remarks on pairs of methods."""
+    """Judge the paper's remarks on pairs of methods."""
     for better, worse in ((RELEASED, "graph2gauss"), ("tadw", "deepwalk"), ("deepwalk+nnmf", "deepwalk")):
         rows = [
             duel(one, other)
@@ -403,19 +403,19 @@ def _pairs(results: Results) -> Iterator[Claim]:
             yield _judged(
                 f"{rows[0].ours.heading} is better than {rows[0].rival.heading}.",
                 [row.outcome for row in rows],
-                f"In {_leads(rows)}; by {lead:+.3f} in the mean." + _gains(rows),
+                f"It is ahead in {_leads(rows)}; the mean difference is {lead:+.3f}." + _gains(rows),
                 "rows",
             )
 
 
 def _gains(rows: Sequence[Duel]) -> str:
-    """By how many percent Neural-Brane leads where the paper says it too, which it does of G2G on citeseer."""
-    told = [row for row in rows if row.dataset == "citeseer" and row.ours.column == RELEASED]
-    if not told or any(row.ours.published is None or row.rival.published is None for row in told):
+    """Return Neural-Brane's lead in percent on citeseer, the graph for which the paper states it."""
+    stated = [row for row in rows if row.dataset == "citeseer" and row.ours.column == RELEASED]
+    if not stated or any(row.ours.published is None or row.rival.published is None for row in stated):
         return ""
-    here = ", ".join(f"{row.ours.mean / row.rival.mean - 1:+.1%}" for row in told)
-    there = ", ".join(f"{(row.ours.published or 0) / (row.rival.published or 1) - 1:+.1%}" for row in told)
-    return f" On citeseer: {here}; published: {there}."
+    here = ", ".join(f"{row.ours.mean / row.rival.mean - 1:+.1%}" for row in stated)
+    there = ", ".join(f"{(row.ours.published or 0) / (row.rival.published or 1) - 1:+.1%}" for row in stated)
+    return f" On citeseer the difference is {here}; published: {there}."
 
 
 def _clustering(results: Results) -> Iterator[Claim]:
@@ -435,15 +435,15 @@ def _clustering(results: Results) -> Iterator[Claim]:
         source = f" (published: {first.published:.4f})" if first.published is not None and first.comparable else ""
         yield Claim(
             ("" if dataset in CLUSTERED else "(Not in the paper, which clusters citeseer and Arnetminer only) ")
-            + f"Neural-Brane's clusters are the best on {dataset} (NMI).",
+            + f"Neural-Brane's clusters have the best NMI on {dataset}.",
             verdict([row.outcome]),
             f"NMI {first.mean:.4f}{source}; the best competitor, {rival.heading}, has {rival.mean:.4f}, "
-            f"so Neural-Brane is {apart}{_by_chance(row)}." + also,
+            f"so Neural-Brane's is {apart}{_unsure(row)}." + also,
         )
 
 
 def _lead_in_clusters(results: Results) -> Iterator[Claim]:
-    """The paper's lead over its best competitor, of which it gives the percentage alone, on another graph."""
+    """State the paper's lead over its best competitor on another version of a graph; it prints only the percentage."""
     for dataset in results.datasets("clustering"):
         other = plan.counterpart(dataset)
         for name, lead in plan.nmi_lead(other).items() if other != dataset else ():
@@ -451,15 +451,15 @@ def _lead_in_clusters(results: Results) -> Iterator[Claim]:
             theirs = results.find("clustering", "nmi", dataset=dataset, column=name)
             if ours and theirs:
                 yield Claim(
-                    f"On {dataset} Neural-Brane's clusters are {lead:.1%} above those of {theirs[0].heading} (NMI).",
-                    UNJUDGED,
-                    f"Here the two have {ours[0].mean:.4f} and {theirs[0].mean:.4f}; but this is another version of "
-                    "the graph, and the paper prints neither figure.",
+                    f"On {dataset} the NMI of Neural-Brane's clusters is {lead:.1%} above that of {theirs[0].heading}.",
+                    INCONCLUSIVE,
+                    f"Here the NMI is {ours[0].mean:.4f} and {theirs[0].mean:.4f}, but on another version of the "
+                    "graph, and the paper does not print the two scores.",
                 )
 
 
 def _dimension(results: Results) -> Iterator[Claim]:
-    told, outcomes = [], []
+    changes, outcomes = [], []
     for dataset in results.datasets("dimension"):
         points = results.find("dimension", "macro_f1", dataset=dataset, train=0.7)
         points.sort(key=lambda one: one.setting["dim"])
@@ -469,32 +469,33 @@ def _dimension(results: Results) -> Iterator[Claim]:
         rise, after = duel(middle, low), duel(high, middle)
         outcomes.append("lost" if after.significant else rise.outcome)
         widths = [one.setting["dim"] for one in (low, middle, high)]
-        told.append(
-            f"{dataset}: {rise.difference:+.3f} from {widths[0]} to {widths[1]}{_by_chance(rise)}, "
-            f"{after.difference:+.3f} from there to {widths[2]}{_by_chance(after)}"
+        changes.append(
+            f"{dataset}: {rise.difference:+.3f} from {widths[0]} to {widths[1]}{_unsure(rise)}, "
+            f"{after.difference:+.3f} from there to {widths[2]}{_unsure(after)}"
         )
-    if told:
-        held = f"Rises beyond chance, and then changes no more than chance does, on {outcomes.count('won')} of"
+    if changes:
+        held = f"It rises significantly and then does not change significantly on {outcomes.count('won')} of"
         yield _judged(
             "Macro-F1 first rises with the dimension and then stays level.",
             outcomes,
-            f"{held} {len(told)} graphs. {'; '.join(told)}.",
+            f"{held} {len(changes)} graphs. {'; '.join(changes)}.",
             "graphs",
         )
 
 
 def _convergence(results: Results) -> Iterator[Claim]:
-    told, outcomes = [], []
+    shares, outcomes = [], []
     for cell in results.find("convergence", "loss"):
         curve = [mean for mean, _ in cell.curve]
         if len(curve) <= 10:
             continue
         share = (curve[0] - curve[9]) / (curve[0] - min(curve)) if curve[0] > min(curve) else 1.0
         outcomes.append("won" if share >= 0.9 else "lost")
-        told.append(f"{cell.dataset}: {share:.0%} of the whole fall, loss {curve[9]:.3f} then {curve[-1]:.3f}")
-    if told:
-        done = f"By epoch 10 at least 90 % of the fall is done on {outcomes.count('won')} of {len(told)} graphs."
-        yield _judged("The loss converges within about 10 epochs.", outcomes, f"{done} {'; '.join(told)}.", "graphs")
+        shares.append(f"{cell.dataset}: {share:.0%}, loss {curve[9]:.3f} at epoch 10 and {curve[-1]:.3f} at the end")
+    if shares:
+        done = f"The first 10 epochs make at least 90 % of the decrease on {outcomes.count('won')} of {len(shares)}"
+        evidence = f"{done} graphs. {'; '.join(shares)}."
+        yield _judged("The loss converges within about 10 epochs.", outcomes, evidence, "graphs")
 
 
 def _pooling(results: Results) -> Iterator[Claim]:
@@ -504,11 +505,11 @@ def _pooling(results: Results) -> Iterator[Claim]:
         if all(pair):
             rows.append(duel(pair[0][0], pair[1][0]))
     if rows:
-        told = "; ".join(
-            f"{row.dataset}: {row.ours.mean:.4f} against {row.rival.mean:.4f}{_by_chance(row)}" for row in rows
+        pairs = "; ".join(
+            f"{row.dataset}: {row.ours.mean:.4f} against {row.rival.mean:.4f}{_unsure(row)}" for row in rows
         )
         yield _judged(
-            "Max pooling is better than sum pooling.", [row.outcome for row in rows], f"At 70 %: {told}.", "graphs"
+            "Max pooling is better than sum pooling.", [row.outcome for row in rows], f"At 70 %: {pairs}.", "graphs"
         )
 
 
@@ -517,37 +518,37 @@ def _time(results: Results) -> Iterator[Claim]:
         other = plan.counterpart(one.dataset)
         if other != one.dataset and plan.macro_f1("graphsage", other) is None:
             yield Claim(
-                f"GraphSAGE does not finish on {one.dataset} in two days on 64 cores.",
-                UNJUDGED,
-                f"Here it took {one.seconds:,.0f} seconds on {'a GPU' if one.on_gpu else 'one core'}, on the smaller "
-                "version of the graph and in a program of our own.",
+                f"GraphSAGE does not finish on {one.dataset} within two days on 64 cores.",
+                INCONCLUSIVE,
+                f"Here it took {one.seconds:,.0f} seconds on {'a GPU' if one.on_gpu else 'one core'}, with our own "
+                "implementation and on the smaller version of the graph.",
             )
 
 
 def _leads(rows: Sequence[Duel]) -> str:
-    """In how many rows the first of two is ahead, and in how many of them by more than chance."""
+    """Count the rows in which the first of two is ahead, and in which its lead is significant."""
     ahead, sure = sum(row.difference > 0 for row in rows), sum(row.outcome == "won" for row in rows)
-    return f"{ahead} of {len(rows)} rows, beyond chance in {sure}"
+    return f"{ahead} of {len(rows)} rows, significantly in {sure}"
 
 
 def _losses(rows: Sequence[Duel]) -> str:
-    """A sentence on the rows where Neural-Brane is not first: by dataset, who is ahead and by how much."""
-    lost, told = [row for row in rows if row.difference <= 0], []
+    """Return a sentence that says, by dataset, which rivals are ahead of Neural-Brane and by how much."""
+    lost, losses = [row for row in rows if row.difference <= 0], []
     for dataset in dict.fromkeys(row.dataset for row in lost):
         here = [row for row in lost if row.dataset == dataset]
         shares = "/".join(f"{100 * (row.train or 0):g}" for row in here)
         rivals = " or ".join(dict.fromkeys(row.rival.heading for row in here))
         gaps = [-row.difference for row in here]
         gap = f"{gaps[0]:.3f}" if len(gaps) == 1 else f"{min(gaps):.3f} to {max(gaps):.3f}"
-        told.append(f"{dataset} at {shares} %: {rivals} is ahead by {gap}")
-    return f" Not on {'; '.join(told)}." if told else ""
+        losses.append(f"on {dataset} at {shares} %, {rivals} is ahead by {gap}")
+    return f" In the other rows: {'; '.join(losses)}." if losses else ""
 
 
-def _by_chance(row: Duel) -> str:
-    return "" if row.significant else " (could be chance)"
+def _unsure(row: Duel) -> str:
+    return "" if row.significant else " (not significant)"
 
 
-# What the results say besides the paper's claims: which recipe is the paper's, its rivals' figures, its graphs.
+# Notes: which recipe the paper used, how the competitors' scores compare with the published ones, and its graphs.
 
 
 @dataclass(frozen=True, slots=True)
@@ -559,7 +560,7 @@ class Note:
 
 
 def notes(results: Results) -> list[Note]:
-    """Every note that these results have numbers on, in the order of the report."""
+    """Return every note that these results have numbers for, in the order of the report."""
     return [note for part in (_recipes, _competitors, _graphs, _versions) for note in part(results)]
 
 
@@ -573,19 +574,19 @@ def _recipes(results: Results) -> Iterator[Note]:
             distance[cells[0].heading] = (mean, near, len(cells))
     if len(distance) > 1:
         closest = min(distance, key=lambda name: distance[name])
-        told = "; ".join(f"{name}: {mean:.4f}, {near} of {n}" for name, (mean, near, n) in distance.items())
-        _, near, all_of_them = distance[closest]
+        distances = "; ".join(f"{name}: {mean:.4f}, {near} of {n}" for name, (mean, near, n) in distance.items())
+        _, near, count = distance[closest]
         yield Note(
-            f"The recipe that reproduces the published figures is {closest}."
-            if near == all_of_them
-            else f"No recipe reproduces all published figures; the nearest is {closest}.",
-            f"Mean distance from the published Macro-F1, and cells within {SLACK}: {told}. "
-            "Counted on the graphs that are the paper's own.",
+            f"The recipe that reproduces the published scores is {closest}."
+            if near == count
+            else f"No recipe reproduces all published scores; the nearest is {closest}.",
+            f"Mean distance from the published Macro-F1, and number of scores within {SLACK} of it: {distances}. "
+            "Only graphs in the paper's version count.",
         )
 
 
 def _competitors(results: Results) -> Iterator[Note]:
-    """How the competitors' cells compare with the published ones: the likeliest reason for another ranking."""
+    """Compare the competitors' scores with the published ones, the likely reason for a different ranking."""
     cells = [
         one
         for one in results.find("classification", "macro_f1")
@@ -597,28 +598,29 @@ def _competitors(results: Results) -> Iterator[Note]:
         above = sum((one.difference or 0.0) > 0 for one in cells)
         mean = sum(one.difference or 0.0 for one in cells) / len(cells)
         yield Note(
-            f"{above} of {len(cells)} comparable cells of the competitors come out above the published ones.",
-            f"By {mean:+.3f} in the mean, most for {most}, {difference:+.3f}. This is the likeliest reason where the "
-            "paper's ranking does not hold here: Neural-Brane's own figures are reproduced, its rivals' are surpassed.",
+            f"{above} of {len(cells)} comparable scores of the competitors are higher than the published ones.",
+            f"The mean difference is {mean:+.3f}; the largest is {difference:+.3f}, for {most}. This is the likely "
+            "reason if the paper's ranking does not hold here: competitors score higher than published, and "
+            "Neural-Brane about as published.",
         )
 
 
 def _graphs(results: Results) -> Iterator[Note]:
-    """Where the counts of a graph are not those that the paper prints."""
-    told = []
+    """Name the graphs whose counts differ from those in the paper."""
+    differences = []
     for dataset, facts in results.data.items():
         printed = plan.graph(dataset)
-        told += [
-            f"{dataset} has {facts[what]:,} {what}, {count:,} in the paper"
+        differences += [
+            f"{dataset} has {facts[what]:,} {what}, but {count:,} in the paper"
             for what, count in printed.items()
             if facts[what] not in (0, count)
         ]
         if printed.get("attributes") and not facts["attributes"]:
-            told.append(f"{dataset} is without its attributes, whose file is not at hand")
-    if told:
+            differences.append(f"{dataset} has no attributes here, because their file is not available")
+    if differences:
         yield Note(
-            "The published files are not in all counts what the paper says of them.",
-            f"{'; '.join(told)}. Edges are counted once, whichever way and however often a file states them.",
+            "Some counts of the published files differ from the paper.",
+            f"{'; '.join(differences)}. An edge that a file lists in both directions or repeatedly counts once.",
         )
 
 
@@ -630,18 +632,16 @@ def _versions(results: Results) -> Iterator[Note]:
         components, there = "", results.data.get(other, {})
         if "components" in facts:
             components = (
-                f" It falls into {facts['components']:,} components, the largest of "
+                f" It has {facts['components']:,} connected components, the largest with "
                 f"{facts['largest_component']:,} nodes"
             )
             if "components" in there:
-                components += (
-                    f" (the paper's version: {there['components']:,}, the largest of {there['largest_component']:,})"
-                )
-            components += ", so that walks alone see little of it."
+                components += f" (the paper's version: {there['components']:,} and {there['largest_component']:,})"
+            components += ", so random walks reach only a small part of it."
         nodes = plan.graph(other)["nodes"]
         yield Note(
-            f"{dataset} here is not the paper's version of it.",
-            f"It has {facts['nodes']:,} nodes, the paper's has {nodes:,}. The published figures stand beside ours, "
-            "but a difference between them says nothing about a method. Its links partly restate its attributes, "
-            "so its scores want care." + components,
+            f"{dataset} here is not the paper's version of the graph.",
+            f"It has {facts['nodes']:,} nodes, the paper's version {nodes:,}. The published scores are shown, but "
+            "a difference from them says nothing about a method. Its links partly repeat its attributes, so read its "
+            "scores with care." + components,
         )

@@ -1,4 +1,4 @@
-"""From an order to the folder of results: plan, compute what is missing, summarise, draw, write."""
+"""Reproduce the paper's experiments: plan, compute missing trainings, summarise, draw and write the results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from neural_brane.methods.training import resolve
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What an order comes to: all trainings, and those of them that are not finished."""
+    """The checked plan of a reproduction: all its trainings, and those that are not finished."""
 
     series: list[Series]
     trainings: list[Training]
@@ -37,41 +37,41 @@ def prepare(
     datasets: Sequence[str] = (),
     runs: int | None = None,
 ) -> Work:
-    """Find out what an order comes to; nothing is computed yet.
+    """Return the plan of a reproduction; nothing is computed yet.
 
-    scale: how much is computed, FULL or `quick()`, and on which device. outputs: some of OUTPUTS. methods, datasets:
-    all of the scale's when none is named. runs: trainings of each method, with seeds 0, 1, ….
+    scale: how much to compute, FULL or `quick()`, and on which device. outputs: names from OUTPUTS. methods, datasets:
+    names; none means all of the scale. runs: trainings of each method, with seeds 0, 1, ….
     """
     if runs is not None and runs < 1:
-        raise ParameterError(f"runs={runs}: at least one is needed")
+        raise ParameterError(f"runs={runs}: must be at least 1")
     chosen = choose_datasets(datasets, scale)
     series = plan(outputs, choose_columns(methods), chosen, scale, runs=runs or scale.runs)
     store = Store(Path(folder) / "trainings", digest=_labelled_digest)
     trainings = store.distinct(training for one in series for training in one.trainings)
     if not trainings:
-        raise ParameterError("nothing to compute: the methods and datasets chosen have no part in what is asked for")
+        raise ParameterError("nothing to compute: these tables and figures do not use these methods and datasets")
     return Work(series, trainings, store.missing(trainings), store, scale)
 
 
 def reproduce(work: Work, *, jobs: int = 1, watch: Callable[[Ended[Training]], None] = lambda ended: None) -> Results:
-    """Compute the missing trainings, `jobs` at a time, and write everything beside the folder of trainings.
+    """Compute the missing trainings, `jobs` at a time, and write all results beside the folder of trainings.
 
-    `watch` is called with each training as it ends. One that fails is left out of the means, and the results name it.
+    `watch` is called with each training as it ends. The results name failed trainings and leave them out of the means.
     """
     if any(training.parameters.get("device") == "cuda" for training in work.missing):
-        resolve("cuda")  # where there is no GPU, say so once and not for each training
+        resolve("cuda")  # if there is no GPU, raise one error instead of one per training
     failed: dict[int, dict[str, Any]] = {}
     for ended in compute_missing(work.missing, work.store, jobs=jobs):
         watch(ended)
         if ended.failure:
             one = ended.task
-            told = {"method": one.method, "dataset": one.dataset, "seed": one.seed, "parameters": one.parameters}
-            failed[work.missing.index(one)] = told | {"failure": ended.failure}
+            facts = {"method": one.method, "dataset": one.dataset, "seed": one.seed, "parameters": one.parameters}
+            failed[work.missing.index(one)] = facts | {"failure": ended.failure}
     failures = [failed[place] for place in sorted(failed)]
     results = summarise(work.series, work.store, scale=work.scale.name, failures=failures)
     if not results.cells:
-        raise BraneError(f"no training succeeded; the first says: {failures[0]['failure']}")
-    from neural_brane.experiments.reproduce.figures import draw_all  # Matplotlib is not needed to plan
+        raise BraneError(f"no training succeeded; the first error: {failures[0]['failure']}")
+    from neural_brane.experiments.reproduce.figures import draw_all  # only here, because planning needs no Matplotlib
 
     folder = work.store.folder.parent
     write_csv(results, folder / "results.csv")
@@ -81,19 +81,19 @@ def reproduce(work: Work, *, jobs: int = 1, watch: Callable[[Ended[Training]], N
 
 
 def write_words(results: Results, figures: dict[str, Path], folder: Path, *, trainings: int) -> None:
-    """Write results.json and the report, with what the numbers say in words; `figures` are the SVG files by name."""
+    """Write results.json and the report with their sentences; `figures` are the SVG files by name."""
     from neural_brane.experiments.reproduce.page import write_report
 
-    said = {"claims": [asdict(one) for one in claims(results)], "notes": [asdict(one) for one in notes(results)]}
+    words = {"claims": [asdict(one) for one in claims(results)], "notes": [asdict(one) for one in notes(results)]}
     tests = [duel.as_dict() for duel in duels(results)]
-    write_json(results, folder / "results.json", trainings=trainings, **said, tests=tests)
+    write_json(results, folder / "results.json", trainings=trainings, **words, tests=tests)
     write_report(results, figures, folder / "report.html", trainings=trainings)
 
 
 @cache
 def _labelled_digest(dataset: str) -> str:
-    """The digest of a dataset, which must have labels."""
+    """Return the digest of a dataset; raise an error if it has no labels."""
     graph = known_datasets.load(dataset)
     if graph.labels is None:
-        raise GraphError(f"dataset '{dataset}' has no labels to score by; choose one that has")
+        raise GraphError(f"dataset '{dataset}' has no labels; choose a labelled dataset")
     return graph.digest()

@@ -12,7 +12,7 @@ FIGURES = ("clustering", "map", "dimension", "convergence", "pooling")
 
 @pytest.fixture(scope="module")
 def report(everything, drawn, tmp_path_factory):
-    """The report of made-up results."""
+    """Return the path of a report of made-up results."""
     path = tmp_path_factory.mktemp("report") / "report.html"
     write_report(everything, drawn, path, trainings=640)
     return path
@@ -24,13 +24,13 @@ def test_the_report_is_whole_and_needs_nothing_else(report):
     assert not re.findall(r'(?:src|href)="(?!#|data:)[^"]*"', re.sub(r'xlink:href="#', '"', text))
     assert not re.search(r"@import|url\((?!#)", text)
     assert "$" not in text
-    for words in ("5,509 nodes, the paper&#x27;s has 15,753", "3 runs", "paired t-test", "attribute baselines"):
+    for words in ("5,509 nodes, the paper&#x27;s version 15,753", "3 runs", "paired t-test", "attribute baselines"):
         assert words in text
     assert text.count('class="best"') + text.count('first best"') >= 12
 
 
 def cells_of(text, section):
-    """The rows of a section's first table: the words of every cell."""
+    """Return the words of every cell in a section's first table, by row."""
     table = text.split(f'<section id="{section}">')[1].split("<tbody>")[1].split("</tbody>")[0]
     return [
         [re.sub(r"<[^>]+>", " ", cell).split() for cell in re.findall(r"<td.*?</td>", row, re.DOTALL)]
@@ -74,7 +74,7 @@ def test_how_it_was_tuned_and_how_defaults_were_chosen_are_told(report, everythi
     assert "a fixed 20% of the labelled nodes" in text
     assert "benchmarks/defaults.py --choose" in text
     write_report(replace(everything, tuning=0.0), drawn, tmp_path / "old.html", trainings=1)
-    assert "in part those that are predicted here" in (tmp_path / "old.html").read_text(encoding="utf-8")
+    assert "labels that are predicted here" in (tmp_path / "old.html").read_text(encoding="utf-8")
 
 
 def test_what_is_in_the_data_cannot_break_the_page(fill, tmp_path):
