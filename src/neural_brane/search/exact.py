@@ -43,7 +43,7 @@ def parse_query(target: Any, ids: np.ndarray | StoredColumn, dim: int) -> Query:
     if array.ndim == 1 and (array.dtype.kind in "UO" or (array.dtype.kind in "iu" and ids.dtype.kind == "i")):
         return Query(find_rows(ids, target), None, False)
     if array.ndim not in (1, 2) or array.dtype.kind not in "fiu":
-        raise EmbeddingError(f"{target!r} is neither a node's id nor a vector; give ids or vectors of {dim} numbers")
+        raise EmbeddingError(f"{target!r} is neither a node's id nor a vector of {dim} numbers")
     if array.shape[-1] != dim:
         raise EmbeddingError(f"the query has shape {array.shape}; give vectors of {dim} numbers")
     vectors = array.astype(np.float32).reshape(-1, dim)
