@@ -50,7 +50,7 @@ class Explanation:
     >>> model = PropagatedAttributes(dim=16, seed=0).fit(load("stdlib"))
     >>> found = model.explain("json.decoder", "json.encoder", top=2)
     >>> print(found.title)
-    why json.decoder and json.encoder are alike (cosine 0.977)
+    shares in the cosine of json.decoder and json.encoder (0.977)
     >>> [(neighbour, round(share, 2)) for neighbour, share in found.neighbours]
     [('_json', 0.25), ('json', 0.12)]
     """
@@ -77,8 +77,8 @@ class Explanation:
     def title(self) -> str:
         """One line that names the nodes and, for a pair, their cosine."""
         if len(self.nodes) == 1:
-            return f"attributes and neighbours that shape the vector of {self.nodes[0]}"
-        return f"why {self.nodes[0]} and {self.nodes[1]} are alike (cosine {self.similarity:.3f})"
+            return f"shares in the vector of {self.nodes[0]}"
+        return f"shares in the cosine of {self.nodes[0]} and {self.nodes[1]} ({self.similarity:.3f})"
 
     def __repr__(self) -> str:
         listed = [("share", "attribute", "share", "neighbour")]
