@@ -39,8 +39,8 @@ def ask_owners(exchange: Exchange) -> dict[str, np.ndarray]:
     table = np.arange(own.start, own.stop)[:, None] * np.array([1.0, 10.0])
     lengths = np.arange(own.start, own.stop) % 3  # number k has k % 3 values, each k
     requests = Requests(exchange, asked(rank), COUNT)
-    of_wanted = lengths[requests.wanted]
-    got, values = requests.bags(of_wanted, np.repeat(requests.wanted + own.start, of_wanted).astype(np.int32))
+    of_rows = lengths[requests.own_rows]
+    got, values = requests.bags(of_rows, np.repeat(requests.own_rows + own.start, of_rows).astype(np.int32))
     once, total = np.unique(asked(rank)), np.zeros(len(own))
     Requests(exchange, once, COUNT).add(10.0**rank * (once + 1), total)
     return {
@@ -49,7 +49,7 @@ def ask_owners(exchange: Exchange) -> dict[str, np.ndarray]:
         "lengths": got,
         "values": values,
         "returned": requests.back(asked(rank) * 100 + rank),
-        "wanted": requests.wanted + own.start,
+        "wanted": requests.own_rows + own.start,
         "added": total,
     }
 

@@ -25,10 +25,7 @@ from neural_brane.sampling.walks import advance, draw_alias, is_neighbour, strea
 
 @njit(nogil=True)
 def draw_neighbours(indptr, indices, weights, rows, chances):
-    """Draw a neighbour for each of rows (k,) by a uniform number in chances (k,); return (k,) int32.
-
-    It draws the same as `sampling.draws.draw_neighbour`, but sums the weights of a row when it is read.
-    """
+    """Draw a neighbour for each of rows (k,) by chances (k,) in [0, 1), as `sampling.draws.draw_neighbour` does."""
     drawn = np.empty(len(rows), np.int32)
     for k in range(len(rows)):
         start, stop = indptr[rows[k]], indptr[rows[k] + 1]
@@ -123,11 +120,8 @@ def _walk_others(weights, row, u, allow_self, target):
 
 @njit(nogil=True)
 def number_distinct(numbers, keys, places, distinct, shift):
-    """Replace numbers by their places among the distinct ones, in place; write these to distinct, return their count.
-
-    This is a hash table with open addressing: an entry of keys is a number, or −1 if it is free.
-    """
-    keys[:] = -1
+    """Replace numbers by their places among the distinct ones, which are written to distinct; return their count."""
+    keys[:] = -1  # keys and places are a hash table with open addressing; −1 means free
     count = 0
     for k in range(len(numbers)):
         number = numbers[k]
@@ -174,7 +168,7 @@ class GraphRows:
     def neighbours(self, u: np.ndarray, chance: np.ndarray) -> np.ndarray:
         """Draw a neighbour of each u in proportion to the edge weights, by uniform numbers in [0, 1); int32."""
         requests = self._request(u)
-        nodes, chance = requests.wanted + self.own.start, requests.back(chance)
+        nodes, chance = requests.own_rows + self.own.start, requests.back(chance)
         drawn = np.empty(len(nodes), np.int32)
         for piece, at in self._by_piece(nodes):
             rows = piece.adjacency
@@ -185,12 +179,12 @@ class GraphRows:
     def linked(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Return whether each v is a neighbour of the same place's u, bool."""
         requests = self._request(u)
-        return requests.answers(self._linked(requests.wanted + self.own.start, requests.back(v)))
+        return requests.answers(self._linked(requests.own_rows + self.own.start, requests.back(v)))
 
     def bags(self, side: str, nodes: np.ndarray) -> Bags:
         """Return the rows of each node in "adjacency" or "attributes"."""
         requests = self._request(nodes)
-        nodes = requests.wanted + self.own.start
+        nodes = requests.own_rows + self.own.start
         pieces = list(self._by_piece(nodes))
         lengths = np.empty(len(nodes), np.int64)
         for piece, at in pieces:
@@ -323,11 +317,7 @@ class Batch(NamedTuple):
 
 
 def share_of(batch: int, rank: int, ranks: int) -> range:
-    """Return the triplets of a batch that belong to one rank.
-
-    >>> [share_of(10, rank, 4) for rank in range(4)]
-    [range(0, 2), range(2, 5), range(5, 7), range(7, 10)]
-    """
+    """Return the numbers of the triplets of a batch that belong to one rank."""
     return range(batch * rank // ranks, batch * (rank + 1) // ranks)
 
 

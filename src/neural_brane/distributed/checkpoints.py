@@ -55,17 +55,10 @@ class Writer(FileSystemWriter):
 
     def finish(self, metadata: Metadata, results: list[Any]) -> None:
         """Keep the layout, which PyTorch would pickle."""
+        blocks = [(block.index, block.storage_data) for results_of_rank in results for block in results_of_rank]
         stored = [
-            [
-                result.index.fqn,
-                None if result.index.offset is None else list(result.index.offset),
-                place.relative_path,
-                place.offset,
-                place.length,
-            ]
-            for results_of_rank in results
-            for result in results_of_rank
-            for place in [result.storage_data]
+            [index.fqn, None if index.offset is None else list(index.offset), at.relative_path, at.offset, at.length]
+            for index, at in blocks
         ]
         tensors = {
             name: {

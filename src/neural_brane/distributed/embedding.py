@@ -171,11 +171,7 @@ class Metrics:
 
 
 def metrics_file(target: str | Path) -> Path:
-    """Return the path of the file of JSON lines.
-
-    >>> metrics_file("run.jsonl").as_posix(), metrics_file("runs").as_posix()
-    ('run.jsonl', 'runs/metrics.jsonl')
-    """
+    """Return the path of the file of JSON lines: `target`, or metrics.jsonl in the folder `target`."""
     path = Path(target)
     return path if path.suffix in FILES else path / "metrics.jsonl"
 
@@ -388,8 +384,6 @@ def train(
         training.warn_if_untrained()
     return Trained(model, rows, kernel, training.losses)
 
-
-# Each rank keeps and writes the vectors of its own nodes; they are never gathered in one place.
 
 FREE = ("epochs", "tolerance", "threads", "device")  # parameters that may change when a checkpoint is resumed
 WRITTEN_ROWS = 8_192  # vectors written at a time

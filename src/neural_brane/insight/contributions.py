@@ -22,14 +22,9 @@ REST = "rest"  # caused by no attribute or neighbour: subtracted means, biases, 
 
 
 class Terms(NamedTuple):
-    """What some attributes, or some neighbours, add to inner products with t target vectors.
+    """What k attributes, or k neighbours, add to inner products with t target vectors.
 
-    Attributes
-    ----------
-    rows : ndarray of int, shape (k,)
-        Numbers of the attributes or neighbours, distinct and increasing.
-    values : ndarray of float64, shape (k, t)
-        What each adds to each inner product.
+    rows: (k,) their numbers, distinct and increasing. values: (k, t) float64, what each adds to each inner product.
     """
 
     rows: np.ndarray
@@ -53,12 +48,8 @@ class Contributions(NamedTuple):
     the attributes sum to the parts of attributes, and the terms of the neighbours sum to all parts except "own
     attributes", "learned attributes" and "rest".
 
-    Attributes
-    ----------
-    attributes, neighbours : Terms
-        The terms of all attributes and neighbours that can shape the vector, even if they add nothing.
-    parts : dict of str to ndarray, shape (t,)
-        What each part adds; the parts sum to the inner products.
+    attributes, neighbours: all that can shape the vector, even if they add nothing. parts: what each part adds, (t,);
+    the parts sum to the inner products.
     """
 
     attributes: Terms
@@ -88,10 +79,7 @@ class Reasons(Protocol):
 
 
 class Surroundings:
-    """The nodes within a few hops of one node, and averages over neighbours among them.
-
-    The node itself comes first, then its neighbours, then the others.
-    """
+    """The nodes within a few hops of one node (itself first, then its neighbours), and averages over neighbours."""
 
     def __init__(self, hops: Hops, row: int):
         self.hops, reach = hops, len(hops.weights) - 1

@@ -34,10 +34,9 @@ class Explanation:
     similarity : float
         The cosine of both vectors; 1 for one node.
     attributes : list of (name, share)
-        The attributes with the largest shares, best first; for a pair, only those that both nodes or their neighbours
-        have.
+        The largest shares, best first; for a pair, of attributes that both have, themselves or through neighbours.
     neighbours : list of (id, share)
-        The neighbours with the largest shares; for a pair, common neighbours, and the two nodes if they are linked.
+        The largest shares; for a pair, of common neighbours, and of the two nodes if they are linked.
     shares : dict of str to float
         The shares of all parts; they sum to `similarity`. A share that comes through a neighbour is listed both under
         its attribute and under the neighbour, but counts once here.
@@ -48,10 +47,7 @@ class Explanation:
     --------
     >>> from neural_brane import PropagatedAttributes, load
     >>> model = PropagatedAttributes(dim=16, seed=0).fit(load("stdlib"))
-    >>> found = model.explain("json.decoder", "json.encoder", top=2)
-    >>> print(found.title)
-    shares in the cosine of json.decoder and json.encoder (0.977)
-    >>> [(neighbour, round(share, 2)) for neighbour, share in found.neighbours]
+    >>> [(id, round(share, 2)) for id, share in model.explain("json.decoder", "json.encoder").neighbours[:2]]
     [('_json', 0.25), ('json', 0.12)]
     """
 

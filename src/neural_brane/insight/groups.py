@@ -144,11 +144,7 @@ def join_nearest(unit: np.ndarray) -> sparse.csr_array:
 
 
 def modularity(graph: sparse.csr_array, clusters: np.ndarray) -> float:
-    """Return the share of edges within clusters beyond what chance would put there.
-
-    >>> modularity(sparse.csr_array(np.kron(np.eye(2), [[0, 1], [1, 0]])), np.array([0, 0, 1, 1]))
-    0.5
-    """
+    """Return the share of edges within clusters beyond what chance would put there."""
     members = _members(clusters, int(clusters.max()) + 1)
     between = (members @ graph @ members.T).toarray()
     ends = between.sum(axis=0) / between.sum()
@@ -259,10 +255,8 @@ def find_clusters(
         0.01 to the modularity of the graph that joins each node to its ten nearest.
     graph : AttributedGraph, optional
         Its attributes name the clusters; its nodes are matched by id.
-    seed : int
-        The seed of k-means and of the sample.
-    progress : callable, optional
-        A function that is called with the progress.
+    seed, progress
+        The seed of k-means and of the sample (int), and a function that is called with the progress.
 
     Returns
     -------

@@ -65,8 +65,6 @@ class Suggestion:
         }
 
 
-# Links are scored by the method's own score, by the similarity of vectors, and by common neighbours.
-
 BLOCK_ROWS = 8_192  # vectors compared at a time
 LINKS, BATCH = 256, 64  # links used to find the weights, and how many of them at a time
 FIRST = 10  # a link counts as found if fewer candidates rank above it

@@ -161,13 +161,8 @@ def nearest_rows(
 class Exact:
     """Exact search for many calls on the same vectors: the first search computes their lengths, later ones reuse them.
 
-    Parameters
-    ----------
-    vectors, center, threads
-        The vectors to search, and options, as in `nearest_rows`. The vectors must not change.
+    The parameters are those of `nearest_rows`. The vectors must not change.
 
-    Examples
-    --------
     >>> search = Exact(np.eye(3))
     >>> search.nearest(np.array([[1, 2, 0]]), k=2).rows.tolist()
     [[1, 0]]
@@ -257,11 +252,7 @@ class Exact:
 
 
 def cosines_of_pairs(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return the cosine of each row of one table with the same row of the other, (rows,) float32; 0 for zero vectors.
-
-    >>> cosines_of_pairs(np.array([[1, 0], [1, 1]]), np.array([[0, 2], [3, 3]])).tolist()
-    [0.0, 1.0]
-    """
+    """Return the cosine of each row with the same row of the other table, (rows,) float32; 0 for zero vectors."""
     one, other = np.asarray(one, np.float64), np.asarray(other, np.float64)
     lengths = np.sqrt(np.einsum("ij,ij->i", one, one)) * np.sqrt(np.einsum("ij,ij->i", other, other))
     products = np.einsum("ij,ij->i", one, other)

@@ -79,19 +79,9 @@ class Index:
         return int(self.lists.d)
 
     def nearest(self, target: Any, k: int = 10) -> Any:
-        """Return the `k` nearest nodes with their cosine, best first; nearly always those of exact search.
+        """Return the `k` nearest nodes of ids or vectors with their cosine, as `Embedding.nearest` does.
 
-        Parameters
-        ----------
-        target : id, list of ids, or ndarray of shape (dim,) or (queries, dim)
-            The nodes or vectors to search for. A node is not its own neighbour.
-        k : int
-            The number of nodes per query.
-
-        Returns
-        -------
-        list of (id, cosine), or a list of such lists
-            One list for a single id or vector, else one list per query.
+        Nearly all of them are the same as those of exact search; `recall` is the share.
         """
         count = check_count(k)
         query = parse_query(target, self.ids, self.dim)
@@ -143,25 +133,9 @@ def build_index(
 ) -> Index:
     """Build an index over vectors.
 
-    Parameters
-    ----------
-    source : Embedding or EmbeddingParts
-        Vectors with the ids of their nodes and their provenance.
-    recall : float
-        The share of the ten nearest nodes to find, above 0 and at most 1, measured on a sample of nodes.
-    lists : int, optional
-        The number of lists; by default about twice the square root of the number of vectors.
-    seed : int
-        The seed of k-means and of the sample. The same seed and number of threads give the same index.
-    threads : int, optional
-        CPU cores to use, all by default.
-    progress : callable, optional
-        A function that is called with the progress.
-
-    Returns
-    -------
-    Index
-        The index.
+    recall: the share of the ten nearest nodes to find, measured on a sample of nodes. lists: the number of lists, by
+    default about twice the square root of the number of vectors. seed: for k-means and the sample; the same seed and
+    number of threads give the same index. threads: CPU cores to use, all by default.
     """
     faiss, vectors = import_faiss(), source.vectors
     if not 0 < recall <= 1:
