@@ -53,9 +53,9 @@ def require_packages(installed: Callable[[str], str] = version) -> None:
         )
 
 
-# torchrun restarts a job that loses a rank. PyTorch may then find the addresses of dead ranks in the store of torchrun,
-# so that gloo fails or waits forever. `start` makes a new store at each restart. If another launcher started the job,
-# rank 0 opens its own store and publishes the address in the launcher's store.
+# If a job loses a rank, torchrun restarts it. PyTorch may then find the addresses of dead ranks in torchrun's store, so
+# that gloo fails or waits forever. `start` makes a new store at each restart. If another launcher started the job, rank
+# 0 opens its own store and publishes the address in the launcher's store.
 
 NEEDED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # variables that every launcher sets
 RESTARTS = 10  # restarts of all ranks before a job on this machine gives up

@@ -22,7 +22,7 @@ REST = "rest"  # caused by no attribute or neighbour: subtracted means, biases, 
 
 
 class Terms(NamedTuple):
-    """What k attributes, or k neighbours, add to inner products with t target vectors.
+    """The numbers that k attributes, or k neighbours, add to inner products with t target vectors.
 
     rows: (k,) their numbers, distinct and increasing. values: (k, t) float64, what each adds to each inner product.
     """

@@ -33,7 +33,7 @@ class Query(NamedTuple):
 
 
 def parse_query(target: Any, ids: np.ndarray | StoredColumn, dim: int) -> Query:
-    """Distinguish ids from vectors: a flat list of strings, or of integers if ids are integers, is a list of ids."""
+    """Return the query; a flat list of strings, or of integers if ids are integers, is a list of ids."""
     if isinstance(target, str | int | np.integer):
         return Query(find_rows(ids, [target]), None, True)
     try:

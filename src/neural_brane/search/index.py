@@ -35,7 +35,7 @@ from neural_brane.search.exact import (
     unit_rows,
 )
 
-# k-means divides the vectors, scaled to length 1, into lists, and a search compares a query only with the lists whose
+# Vectors, scaled to length 1, are divided into lists by k-means. A search compares a query only with the lists whose
 # centres are nearest (faiss calls this IVF-Flat). Building the index measures how many lists a search must read to find
 # the requested share of the nearest nodes. IVF-Flat is built several times faster than a graph of neighbours (HNSW),
 # and its lists can be memory-mapped.
@@ -131,7 +131,7 @@ def build_index(
     threads: int | None = None,
     progress: Reporter | None = None,
 ) -> Index:
-    """Build an index over vectors.
+    """Return a new index over vectors.
 
     recall: the share of the ten nearest nodes to find, measured on a sample of nodes. lists: the number of lists, by
     default about twice the square root of the number of vectors. seed: for k-means and the sample; the same seed and
@@ -395,5 +395,5 @@ class EmbeddingParts:
         merge_parts(self.parts.folder, path)
 
     def index(self, **options: Any) -> Index:
-        """Build an index, as `Embedding.index` does. All vectors and ids must fit in memory during this."""
+        """Return a new index, as `Embedding.index` does. All vectors and ids must fit in memory meanwhile."""
         return build_index(self, **options)
