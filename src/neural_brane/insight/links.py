@@ -24,7 +24,7 @@ class Shared:
     neighbours: list[tuple[Any, float]]
 
     def __str__(self) -> str:
-        parts = (("both linked to", self.neighbours), ("shared attributes", self.attributes))
+        parts = (("both linked to", self.neighbours), ("attributes of both or of their neighbours:", self.attributes))
         texts = [f"{how} {', '.join(printable(name) for name, _ in listed)}" for how, listed in parts if listed]
         return "; ".join(texts) or "nothing in common"
 
@@ -45,7 +45,7 @@ class Suggestion:
     Examples
     --------
     >>> print(Suggestion("Bela", 3.14159, Shared([("chess", 0.2)], [("Anna", 0.3)])))
-    Bela (3.14): both linked to Anna; shared attributes chess
+    Bela (3.14): both linked to Anna; attributes of both or of their neighbours: chess
     """
 
     id: Any
