@@ -28,7 +28,7 @@ print(graph)
 # %%
 # Suggestions with reasons
 # ------------------------
-# Each line shows a person, the score of the link, common friends, and hobbies that both have, or friends of both.
+# Each line shows a person, the score of the link, common friends, and hobbies of both people or of their friends.
 
 person = "Bela"
 model = NeuralBrane(dim=32, seed=0).fit(graph)
