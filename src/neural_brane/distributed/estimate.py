@@ -92,11 +92,7 @@ def expected_rows(sizes: Sizes, triplets: int, nodes: int | None = None) -> Batc
 
 
 def distinct(items: float, draws: float) -> float:
-    """Return the expected number of items drawn at least once, if all are equally likely.
-
-    >>> round(distinct(1_000_000, 1_000)), round(distinct(100, 10_000))
-    (1000, 100)
-    """
+    """Return the expected number of items drawn at least once, if all are equally likely."""
     return -items * math.expm1(-draws / items) if items else 0.0
 
 

@@ -48,8 +48,12 @@ class Contributions(NamedTuple):
     the attributes sum to the parts of attributes, and the terms of the neighbours sum to all parts except "own
     attributes", "learned attributes" and "rest".
 
-    attributes, neighbours: all that can shape the vector, even if they add nothing. parts: what each part adds, (t,);
-    the parts sum to the inner products.
+    Attributes
+    ----------
+    attributes, neighbours : Terms
+        The terms of all that can shape the vector, even if they add nothing.
+    parts : dict of str to ndarray, shape (t,)
+        What each part adds; the parts sum to the inner products.
     """
 
     attributes: Terms

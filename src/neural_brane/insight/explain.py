@@ -24,8 +24,7 @@ class Explanation:
     """The share of each attribute and neighbour in one node's vector, or in the cosine of two vectors.
 
     The shares of one vector are parts of its squared length and sum to 1. The shares of a pair sum to the cosine; a
-    negative share makes the two nodes less alike. `explain` of a fitted method returns this object, which prints as a
-    table and, in a notebook, as HTML.
+    negative share makes the two nodes less alike. `explain` of a fitted method returns an Explanation.
 
     Attributes
     ----------

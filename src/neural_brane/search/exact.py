@@ -163,6 +163,8 @@ class Exact:
 
     The parameters are those of `nearest_rows`. The vectors must not change.
 
+    Examples
+    --------
     >>> search = Exact(np.eye(3))
     >>> search.nearest(np.array([[1, 2, 0]]), k=2).rows.tolist()
     [[1, 0]]
