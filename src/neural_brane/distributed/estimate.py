@@ -16,7 +16,7 @@ from neural_brane.kernels.threads import SLAB_COLUMNS
 from neural_brane.methods.training import ALIAS, DOUBLE, SINGLE, Moments, spectral_width
 from neural_brane.sampling.triplets import TripletSampler
 
-# A rank looks up a row once per step, even if many bags hold it. So traffic depends on the number of distinct rows:
+# A rank looks up a row once per step, even if many bags contain it. So traffic depends on the number of distinct rows:
 # `count_rows` counts them for drawn triplets, and `expected_rows` estimates them from the sizes of a graph.
 
 ID, ENTRY, ANSWER = 8, 4, 1  # bytes of a row number, of an entry of a bag, of a yes or no

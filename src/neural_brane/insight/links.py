@@ -90,7 +90,7 @@ class LinkScorer(NamedTuple):
     def weigh(self) -> LinkWeights:
         """Measure on links of the graph which scores rank links well, and return the weights.
 
-        A score finds a link u-v if it ranks v among the first ten of v and all nodes that are not linked to u. Of the
+        A score finds a link u-v if it ranks fewer than ten of the nodes that are not linked to u above v. Of the
         method's own score and the similarity of vectors, the better one is used. The weight of common neighbours is
         their odds of finding a link divided by the odds of that score. Vectors were learned from these links and
         common neighbours ignore the link itself, so vectors weigh somewhat too much.
