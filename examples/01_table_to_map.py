@@ -2,14 +2,14 @@
 From your CSV to a map
 ======================
 
-Two tables, one of edges and one of nodes, become a picture of who belongs together.
+Read a table of edges and a table of nodes, learn a vector for every node, and draw the nodes on a map.
 """
 
 # %%
 # Two CSV files
 # -------------
-# Here they are written first; yours are on a disk already. Three clubs of thirty people: most friends are of one's
-# own club, and each club has hobbies that are frequent there.
+# This example writes two small files; you would use your own. There are three clubs of thirty people. Most friends are
+# in the same club, and each club has typical hobbies.
 
 import tempfile
 from pathlib import Path
@@ -41,7 +41,7 @@ print("\n".join(people[:4]))
 # %%
 # Read them
 # ---------
-# `read` finds out which columns hold ids; hobbies, separated by semicolons, become attributes.
+# `read` recognises the columns with ids. It turns the hobbies, which are separated by semicolons, into attributes.
 
 from neural_brane import NeuralBrane, read
 
@@ -51,6 +51,7 @@ print(graph)
 # %%
 # Learn vectors
 # -------------
+# Every person gets a vector of 32 numbers. People with similar friends and hobbies get similar vectors.
 
 embedding = NeuralBrane(dim=32, seed=0).fit_transform(graph)
 print(embedding.vectors.shape)
@@ -59,7 +60,7 @@ print([(name, round(cosine, 2)) for name, cosine in embedding.nearest("p0", k=3)
 # %%
 # Draw a map
 # ----------
-# The clubs colour the map; nobody told them to the method.
+# Colours show the clubs. The method did not know them.
 
 import matplotlib.pyplot as plt
 

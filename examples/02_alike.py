@@ -1,14 +1,14 @@
 """
-Find alike papers
-=================
+Find similar papers
+===================
 
-Which papers resemble this one, by what they say and by what they cite? Here modules of Python's standard library
-stand in for papers: their docstrings are the text, their imports the citations.
+Which papers are similar to a given paper, in their text and in their citations? The data here are not papers but the
+modules of Python's standard library: a docstring is the text, and an import is a citation.
 """
 
 # %%
-# Vectors of all
-# --------------
+# Learn a vector per module
+# -------------------------
 
 from neural_brane import NeuralBrane, load
 
@@ -17,18 +17,18 @@ embedding = NeuralBrane(seed=0).fit_transform(graph)
 print(graph)
 
 # %%
-# The nearest
-# -----------
-# The cosine of two vectors says how alike two nodes are.
+# Find the nearest modules
+# ------------------------
+# The cosine of two vectors measures how similar two nodes are; 1 is the highest value.
 
 for query in ("json", "threading", "email.message"):
     found = ", ".join(f"{name} {cosine:.2f}" for name, cosine in embedding.nearest(query, k=4))
     print(f"{query}: {found}")
 
 # %%
-# How alike a group is
-# --------------------
-# Some modules against each other: dark squares are those that belong together.
+# Compare a group of modules
+# --------------------------
+# The picture shows the cosine of every pair of nine modules. Dark squares are similar modules.
 
 import matplotlib.pyplot as plt
 import numpy as np

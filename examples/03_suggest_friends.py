@@ -2,14 +2,13 @@
 Suggest friends
 ===============
 
-Who should know whom? `suggest` ranks the links that are not there by the model's own score, and says what speaks for
-each.
+Who should get to know whom? `suggest` ranks new links by how likely they are, and gives reasons for each.
 """
 
 # %%
 # A small town
 # ------------
-# Sixty people in three groups of hobbies. People of one group know each other more often than others.
+# There are sixty people in three groups with different hobbies. People in the same group know each other more often.
 
 import numpy as np
 
@@ -29,6 +28,7 @@ print(graph)
 # %%
 # Suggestions with reasons
 # ------------------------
+# Each line shows a person, the score of the link, common friends, and hobbies of both people or of their friends.
 
 person = "Bela"
 model = NeuralBrane(dim=32, seed=0).fit(graph)
@@ -38,10 +38,10 @@ for suggestion in suggestions:
     print(suggestion)
 
 # %%
-# A picture of them
-# -----------------
-# Friends stand to the left, suggestions to the right. Grey lines are friendships that are there: friends of Bela who
-# know a suggested person speak for it.
+# Draw the suggestions
+# --------------------
+# Bela's friends are on the left, suggested people on the right. Grey lines are existing friendships: a suggested person
+# often knows several of Bela's friends.
 
 import matplotlib.pyplot as plt
 

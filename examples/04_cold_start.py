@@ -1,32 +1,31 @@
 """
-Cold-start nodes
-================
+Embed new nodes (cold start)
+============================
 
-A node arrives after the training, with some attributes, some links, or only one of the two. `transform` gives it a
-vector at once.
+A node arrives after training, with attributes, links, or both. `transform` computes its vector without training again.
 """
 
 # %%
-# Learn without some nodes
+# Train without some nodes
 # ------------------------
-# Sixty modules of the standard library, each with some links and a docstring, are hidden while the method learns.
+# Sixty modules of Python's standard library are hidden from the training. Each has links and a docstring.
 
 import numpy as np
 
 from neural_brane import AttributedGraph, NeuralBrane, load
 
 whole = load("stdlib")
-told = (np.diff(whole.adjacency.indptr) > 5) & (np.diff(whole.attributes.indptr) > 5) & (whole.labels != "")
-hidden = np.sort(np.random.default_rng(0).choice(np.flatnonzero(told), 60, replace=False))
+complete = (np.diff(whole.adjacency.indptr) > 5) & (np.diff(whole.attributes.indptr) > 5) & (whole.labels != "")
+hidden = np.sort(np.random.default_rng(0).choice(np.flatnonzero(complete), 60, replace=False))
 seen = np.setdiff1d(np.arange(len(whole)), hidden)
 known = whole.subgraph(whole.ids[seen])
 model = NeuralBrane(seed=0).fit(known)
 
 # %%
-# What a newcomer brings
+# Embed the hidden nodes
 # ----------------------
-# Each hidden node comes back with both, with attributes alone, or with links alone. `made_from` says what a vector
-# was made of.
+# The hidden nodes are embedded three times: from attributes and links, from attributes alone, and from links alone.
+# `made_from` tells which of them each vector was computed from.
 
 both = model.transform(whole)
 described = model.transform(
@@ -40,9 +39,9 @@ for name, embedding in {"both": both, "attributes": described, "links": linked}.
     print(f"{name:10}", dict(zip(kinds.tolist(), counts.tolist(), strict=True)))
 
 # %%
-# Are these vectors any good?
+# How good are these vectors?
 # ---------------------------
-# A classifier learns the topics of the seen modules and predicts those of the hidden ones.
+# A classifier learns the topics of the other modules and predicts the topics of the hidden modules.
 
 import matplotlib.pyplot as plt
 from sklearn.linear_model import LogisticRegression
@@ -58,9 +57,9 @@ commonest = np.unique(whole.labels[train], return_counts=True)[1].max() / len(tr
 figure, axes = plt.subplots(figsize=(7, 3), layout="constrained")
 bars = axes.barh(list(shares), list(shares.values()), color=COLOURS[0])
 axes.bar_label(bars, fmt="%.2f", padding=4)
-axes.axvline(commonest, color=COLOURS[3], linestyle="--", label="always the commonest topic")
+axes.axvline(commonest, color=COLOURS[3], linestyle="--", label="always predict the commonest topic")
 axes.invert_yaxis()
-axes.set(xlim=(0, 1), xlabel="share of hidden modules whose topic is predicted", title="Vectors made from …")
+axes.set(xlim=(0, 1), xlabel="share of correctly predicted topics", title="Vectors of hidden modules, computed from …")
 axes.spines[["top", "right"]].set_visible(False)
 axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.25))
 plt.show()

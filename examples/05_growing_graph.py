@@ -2,14 +2,14 @@
 A growing graph
 ===============
 
-Nodes and links keep coming. `update` goes on from what was learned, instead of learning everything again. How far the
-vectors of old nodes move is measured here.
+A graph gets new nodes and links. `update` continues the training on the larger graph instead of starting again. This
+example measures how far the vectors of the old nodes move.
 """
 
 # %%
-# Most of a graph
-# ---------------
-# The modules of the standard library arrive in an order of chance: first nine tenths of them, then a few at a time.
+# Train on most of a graph
+# ------------------------
+# The modules of Python's standard library arrive in random order: first 90 % of them, then 2 % at a time.
 
 import numpy as np
 
@@ -23,9 +23,9 @@ model = NeuralBrane(seed=0).fit(stages[0])
 print(stages[0])
 
 # %%
-# It grows
-# --------
-# After every step the vectors of the nodes that were there are compared with those before, by their cosine.
+# Update as it grows
+# ------------------
+# After every update, compare the vectors of the old nodes with their vectors before the update, by cosine.
 
 cosines = []
 for graph in stages[1:]:
@@ -39,6 +39,8 @@ for graph in stages[1:]:
 # %%
 # How far old vectors move
 # ------------------------
+# Each box shows the middle half of the cosines, with the median as a line. A cosine of 1 means that a vector keeps its
+# direction.
 
 import matplotlib.pyplot as plt
 
@@ -50,6 +52,6 @@ for box in boxes["boxes"]:
     box.set(facecolor=COLOURS[5], linewidth=0)
 axes.set_xticks(range(1, len(stages)), [f"{len(graph)}" for graph in stages[1:]])
 axes.set(xlabel="nodes after the update", ylabel="cosine with the vector before", ylim=(None, 1))
-axes.set_title("Vectors of the nodes that were there")
+axes.set_title("Vectors of the old nodes")
 axes.spines[["top", "right"]].set_visible(False)
 plt.show()

@@ -1,16 +1,16 @@
 """
-Inside a scikit-learn pipeline
-==============================
+Use a scikit-learn pipeline
+===========================
 
-`NodeEmbedder` takes node ids as X, so that a graph stands where scikit-learn expects features: in a pipeline, in
-cross-validation and in a search over parameters.
+`NodeEmbedder` takes node ids as X and returns their vectors as features. So it works in pipelines, cross-validation and
+parameter searches of scikit-learn.
 """
 
 # %%
 # A pipeline
 # ----------
-# X is ids, y is topics. All nodes' links and attributes are seen in every fold; the labels of the fold that is tested
-# on are not.
+# X contains node ids, y their topics. In every fold the embedder sees the links and attributes of all nodes, but no
+# labels. The classifier sees only the labels of the training nodes.
 
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -30,18 +30,18 @@ pipeline = Pipeline(
 print(cross_val_score(pipeline, ids, topics, cv=4).round(3))
 
 # %%
-# A search
-# --------
-# Parameters of the method are reached through the embedder. Vectors are learned once for each width, not once for
-# each fold.
+# A parameter search
+# ------------------
+# The parameter `embedder__method__dim` sets the width of the vectors. Vectors are learned once for each width, not
+# once for each fold.
 
 widths = [4, 8, 16, 32, 64, 128]
 search = GridSearchCV(pipeline, {"embedder__method__dim": widths}, cv=4).fit(ids, topics)
 print(search.best_params_)
 
 # %%
-# What the width is worth
-# -----------------------
+# Accuracy by width
+# -----------------
 
 import matplotlib.pyplot as plt
 

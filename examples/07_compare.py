@@ -2,15 +2,15 @@
 Compare methods on your graph
 =============================
 
-Which method is best depends on the graph. `brane compare` trains several methods on yours and ends with advice; it
-takes minutes, because it repeats everything. This is what it does, once.
+Which method is best depends on the graph. The command `brane compare` trains several methods on your graph, several
+times each, and recommends one. This example does the same in Python, with one training per method.
 """
 
 # %%
-# Five methods
-# ------------
-# All methods are used alike. `classify` trains logistic regression on half of the labelled nodes and predicts the
-# others, in ten random splits that are the same for all methods.
+# Train and score five methods
+# ----------------------------
+# All methods are called in the same way. `classify` trains logistic regression on half of the labelled nodes and
+# predicts the labels of the others. It repeats this on ten random splits, the same for all methods.
 
 from neural_brane import METHODS, classify, load
 
@@ -24,22 +24,22 @@ for name in names:
     print(f"{name:22} Macro-F1 {score.macro.mean:.3f} ± {score.macro.sd:.3f}")
 
 # %%
-# Side by side
-# ------------
-# `attributes` does not see the links and `deepwalk` does not see the attributes; the others see both.
+# Show the scores
+# ---------------
+# `attributes` ignores the links, `deepwalk` ignores the attributes, and the other methods use both.
 
 import matplotlib.pyplot as plt
 
 from neural_brane.evaluate.map import COLOURS
 
 ranked = sorted(scores, key=lambda name: scores[name][0])
-sees = {("links", "attributes"): "links and attributes", ("attributes",): "attributes", ("links",): "links"}
-colour_of = dict(zip(sees.values(), COLOURS, strict=False))
+input_of = {("links", "attributes"): "links and attributes", ("attributes",): "attributes", ("links",): "links"}
+colour_of = dict(zip(input_of.values(), COLOURS, strict=False))
 
 figure, axes = plt.subplots(figsize=(7, 3.5), layout="constrained")
 for place, name in enumerate(ranked):
     mean, deviation = scores[name]
-    axes.barh(place, mean, xerr=deviation, color=colour_of[sees[METHODS[name].uses]], capsize=3)
+    axes.barh(place, mean, xerr=deviation, color=colour_of[input_of[METHODS[name].uses]], capsize=3)
     axes.text(0.01, place, f"{mean:.3f}", va="center", color="white", weight="bold")
 axes.set_yticks(range(len(ranked)), ranked)
 axes.set(
@@ -47,5 +47,5 @@ axes.set(
 )
 axes.spines[["top", "right"]].set_visible(False)
 handles = [plt.Rectangle((0, 0), 1, 1, color=colour) for colour in colour_of.values()]
-axes.legend(handles, list(colour_of), title="sees", frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+axes.legend(handles, list(colour_of), title="uses", frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
 plt.show()

@@ -2,13 +2,13 @@
 Explain a recommendation
 ========================
 
-Why are these two alike? `explain` names the attributes and neighbours that two nodes share, ranked by what they add
-to the similarity of their vectors.
+Why are two nodes similar? `explain` lists the attributes and neighbours that they share, ranked by how much each adds
+to the cosine of their vectors.
 """
 
 # %%
-# Two alike modules
-# -----------------
+# Find two similar modules
+# ------------------------
 
 from neural_brane import NeuralBrane, load
 
@@ -16,19 +16,20 @@ graph = load("stdlib")
 model = NeuralBrane(seed=0).fit(graph)
 one = "smtplib"
 other, cosine = model.embedding_.nearest(one, k=1)[0]
-print(f"{one} is most like {other}: cosine {cosine:.2f}")
+print(f"the nearest module to {one} is {other}: cosine {cosine:.2f}")
 
 # %%
-# What makes them alike
-# ---------------------
+# List the reasons
+# ----------------
+# The number after a name is what it adds to the cosine.
 
 why = model.explain(one, other, top=8)
 print("attributes:", ", ".join(f"{name} {share:.2f}" for name, share in why.attributes[:5]))
 print("neighbours:", ", ".join(f"{name} {share:.2f}" for name, share in why.neighbours[:5]))
 
 # %%
-# Reasons side by side
-# --------------------
+# Draw the reasons
+# ----------------
 
 import matplotlib.pyplot as plt
 
@@ -42,5 +43,5 @@ for axes, reasons, title, colour in zip(
     axes.invert_yaxis()
     axes.set(title=title, xlabel="added to the cosine")
     axes.spines[["top", "right"]].set_visible(False)
-figure.suptitle(f"Why {one} is like {other}")
+figure.suptitle(f"Why {one} and {other} are similar")
 plt.show()

@@ -106,8 +106,8 @@ def test_a_number_of_neighbours_that_makes_no_sense_is_refused(small, k):
     ("target", "message"),
     [
         ("gone", r"no node 'gone' here; ids are strings, such as 'a'"),
-        ([float("nan"), 1], "the vector holds NaN or infinity"),
-        ([1, float("inf")], "the vector holds NaN or infinity"),
+        ([float("nan"), 1], r"vector.*NaN"),
+        ([1, float("inf")], r"vector.*NaN"),
         (float("nan"), "nan is neither a node's id nor a vector of 2 numbers"),
         (["a", "y"], "no node 'y' here"),
         ([["x"], ["y"]], "neither a node's id nor a vector of 2 numbers"),

@@ -29,7 +29,7 @@ def test_explain_prints_what_the_model_says(files):
     pair = json.loads(brane("explain", files / "m.brane", "json", "pickle", "--json").stdout)
     assert pair["similarity"] == pytest.approx(model.explain("json", "pickle").similarity)
     shown = brane("explain", files / "m.brane", "json", "pickle").stdout
-    assert "what makes json and pickle alike: cosine" in shown
+    assert "cosine of json and pickle" in shown
     assert "by part: own attributes" in shown
 
 

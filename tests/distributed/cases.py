@@ -1,4 +1,4 @@
-"""Graphs, settings and questions that several ranks are given, for the program and for the tests that follow it."""
+"""Graphs, settings and requests of several ranks; the program and its tests import them."""
 
 import os
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from scipy import sparse
 
 from neural_brane import AttributedGraph, load, synthetic
 
-COUNT = 11  # of rows that ranks ask about
+COUNT = 11  # rows of the table in requests
 SETTINGS = {
     "hop_weights": (1.0, 1.0, 1.0),
     "link_weight": 0.3,
@@ -24,7 +24,7 @@ JOINING = {"dim": 5, "centre": True, "learned_weight": 0.35, "length": 2.0}
 
 
 class Case(NamedTuple):
-    """A graph in so many parts, and what is different from the settings."""
+    """A graph, the number of its shards, and settings that differ from SETTINGS."""
 
     graph: AttributedGraph
     settings: Mapping[str, Any] = MappingProxyType({})
@@ -35,13 +35,13 @@ class Case(NamedTuple):
         return SETTINGS | dict(self.settings)
 
 
-def asked(rank: int) -> np.ndarray:
-    """Rows that a rank asks about: some twice, none in order; rank 2 asks nothing."""
+def requested(rank: int) -> np.ndarray:
+    """Return the rows that a rank requests: not in order, some twice; rank 2 requests none."""
     return np.random.default_rng(rank).integers(0, COUNT, 0 if rank == 2 else 9)
 
 
 def two_parts() -> tuple[np.ndarray, np.ndarray]:
-    """A spectral and a learned part of COUNT nodes; one node has neither."""
+    """Return a spectral and a learned part for COUNT nodes; the spectral part of one node is zero."""
     generator = np.random.default_rng(3)
     spectral, learned = generator.standard_normal((COUNT, 3)), generator.standard_normal((COUNT, 2)) + 4
     spectral[6] = 0
@@ -49,7 +49,7 @@ def two_parts() -> tuple[np.ndarray, np.ndarray]:
 
 
 def uneven(nodes: int, attributes: int, *, loops: bool = True, amounts: bool = True) -> AttributedGraph:
-    """A random graph with weights: few nodes have most edges, and some have none at all."""
+    """Return a random graph with weights; a few nodes have most edges, and some have none."""
     generator = np.random.default_rng(nodes)
     ends = (nodes * generator.random((2, 4 * nodes)) ** 2).astype(int)
     ends = ends[:, (ends[0] != ends[1]) | loops]
@@ -62,12 +62,12 @@ def uneven(nodes: int, attributes: int, *, loops: bool = True, amounts: bool = T
 
 @cache
 def large_graph() -> AttributedGraph:
-    """A graph beside whose tables all that does not grow with it is small."""
+    """Return a graph so large that its tables take most of the memory."""
     return synthetic(10_000, attributes=300, seed=4)
 
 
 def alike(amount: float) -> AttributedGraph:
-    """A graph whose nodes all have one attribute; the last has it in this amount."""
+    """Return a graph in which all nodes have the same attribute; the last node has it in this amount."""
     graph = uneven(40, 0)
     amounts = np.ones((40, 1))
     amounts[-1] = amount
@@ -76,7 +76,7 @@ def alike(amount: float) -> AttributedGraph:
 
 @cache
 def make_cases() -> dict[str, Case]:
-    """Every case by its name."""
+    """Return all cases by name."""
     graph = uneven(300, 70)
     cases = {
         "links and attributes": Case(graph),

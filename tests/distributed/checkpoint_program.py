@@ -1,4 +1,4 @@
-"""What ranks save and read for test_checkpoints.py: saved by two, read by one, two and four; damaged, and refused."""
+"""The program of test_checkpoints.py: two ranks save checkpoints; one, two and four ranks read them, some damaged."""
 
 import json
 import shutil
@@ -24,7 +24,7 @@ TABLE = torch.arange(ROWS * WIDTH, dtype=torch.float32).reshape(ROWS, WIDTH)
 
 
 class State:
-    """A table cut over the ranks of a group, and a vector that all of them have."""
+    """A table divided among the ranks of a group, and a vector that all ranks have."""
 
     def __init__(self, group):
         self.own = node_range(ROWS, distributed.get_rank(group), distributed.get_world_size(group))
@@ -68,7 +68,7 @@ def save(folder, group, first, last):
 
 
 def read(folder, group, **changes):
-    """What is found and read, or the error; with warnings."""
+    """Return facts about the checkpoint that is found and read, with warnings, or the error."""
     checkpoints, state = open_checkpoints(folder, group, **changes), State(group)
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
@@ -79,13 +79,13 @@ def read(folder, group, **changes):
             checkpoints.read(state.tensors)
         except CheckpointError as error:
             return {"error": str(error)}
-    told = [str(one.message) for one in warned]
+    messages = [str(one.message) for one in warned]
     facts = {"step": kept.step, "ranks": kept.ranks, "numbers": kept.numbers, "names": sorted(kept.layout["tensors"])}
-    return facts | {"whole": state.holds(kept.step), "warned": told}
+    return facts | {"whole": state.holds(kept.step), "warned": messages}
 
 
 def alone(work):
-    """Do something on rank 0, before and after which all ranks are together."""
+    """Call a function on rank 0, with a barrier before and after it."""
     distributed.barrier()
     if distributed.get_rank() == 0:
         work()

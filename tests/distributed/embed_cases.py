@@ -1,4 +1,4 @@
-"""What ranks embed from a folder of parts, for the program and for the tests that follow it."""
+"""Cases that ranks embed from a folder of shards; the program and its tests import them."""
 
 from neural_brane import synthetic
 
@@ -8,10 +8,10 @@ CASES = {
     "released": {"recipe": "released", "dim": 24, "batch_size": 96, "learning_rate": 2.0, **SHORT},
     "paper": {"recipe": "paper", "dim": 24, "batch_size": 96, "l2": 0.02, "weight_std": 0.1, **SHORT},
 }
-RESUMED = "paper"  # its tables have a common factor, which a checkpoint keeps as well
-EVERY = 7  # steps between checkpoints, so that the last one of the first epoch is in the middle of it
-GPU_CASES = ("max", "paper")  # of engine_cases.py
-GPU_STEPS, GPU_BATCH = 3, 6  # Triton's interpreter takes milliseconds a program
+RESUMED = "paper"  # its tables have a common scale, which a checkpoint must save too
+EVERY = 7  # steps between checkpoints; not a divisor of an epoch, so that a run resumes in the middle of one
+GPU_CASES = ("max", "paper")  # from engine_cases.py
+GPU_STEPS, GPU_BATCH = 3, 6  # small, because Triton's interpreter is slow
 
 
 def graph():

@@ -1,4 +1,4 @@
-"""What ranks do for test_embedding.py: two embed a folder of parts; then one goes on, and uses Triton."""
+"""The program of test_embedding.py: two ranks embed a folder of shards; then one rank resumes, and uses Triton."""
 
 import json
 import sys
@@ -30,11 +30,11 @@ def embed_by_two(job, folder, output):
     np.save(output / f"fitted-{job.rank}.npy", fitted.vectors)
 
 
-def go_on_alone(job, folder, output):
-    told: list[str] = []
+def resume_alone(job, folder, output):
+    lines: list[str] = []
     kept = {"checkpoint": output / "kept", "checkpoint_every": EVERY}
-    embed_shards(folder, output / "resumed", job=job, tell=told.append, **kept, **CASES[RESUMED])
-    (output / "told.json").write_text(json.dumps(told))
+    embed_shards(folder, output / "resumed", job=job, tell=lines.append, **kept, **CASES[RESUMED])
+    (output / "lines.json").write_text(json.dumps(lines))
     found = {}
     for name in GPU_CASES:
         model, losses = train_by_triton(name)
@@ -44,7 +44,7 @@ def go_on_alone(job, folder, output):
 
 
 def train_by_triton(name):
-    """The model after some steps of the GPU's kernels in the interpreter, and the losses."""
+    """Return the model after some steps of the GPU kernels in Triton's interpreter, and the losses."""
     settings, shards = settings_of(name) | {"batch_size": GPU_BATCH}, parts_of(graph(), 3)
     model = ShardedModel(shards.attributes, shards.nodes, settings, Exchange())
     model.start(settings, SEED)
@@ -55,6 +55,6 @@ def train_by_triton(name):
 
 if __name__ == "__main__":
     with join() as own:
-        program = embed_by_two if own.ranks == 2 else go_on_alone
+        program = embed_by_two if own.ranks == 2 else resume_alone
         program(own, *(Path(argument) for argument in sys.argv[1:]))
     leave()

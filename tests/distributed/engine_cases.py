@@ -1,4 +1,4 @@
-"""What several ranks train, for the program and for the tests that follow it."""
+"""Cases that several ranks train; the program and its tests import them."""
 
 from neural_brane import NeuralBrane, synthetic
 
@@ -10,12 +10,12 @@ CASES = {
     "large": {"pooling": "max", "batch_size": 1700},  # a rank's share is trained node by node at 1, 2 and 4 ranks
     "released": {"recipe": "released", "batch_size": 96, "learning_rate": 4.0},
     "paper": {"recipe": "paper", "batch_size": 96, "l2": 0.01, "weight_std": 0.1},
-    "shrinking": {"recipe": "paper", "batch_size": 96, "l2": 0.06, "weight_std": 0.1},  # its factor is folded in
+    "shrinking": {"recipe": "paper", "batch_size": 96, "l2": 0.06, "weight_std": 0.1},  # `fold` runs during training
     "uneven": {"pooling": "max", "batch_size": 97, "learning_rate": 4.0},
     "no attributes": {"attribute_dim": 0, "batch_size": 96, "learning_rate": 4.0},
     "attributes alone": {"attribute_dim": 24, "batch_size": 96, "learning_rate": 2.0},
 }
-# The rate is moderate: at a high one, rounding decides which row wins a maximum, and from there on paths part.
+# With a higher learning rate, rounding would decide which row wins a maximum, and the trainings would diverge.
 LONG_STEPS = 300
 LONG = {
     "long max": {"pooling": "max", "batch_size": 32, "learning_rate": 1.0},
@@ -29,6 +29,6 @@ def graph():
 
 
 def settings_of(name):
-    """The settings of a case, for the learned part alone."""
+    """Return the settings of a case for training the learned part only."""
     learned = {"spectral_dim": 0, "dim": 24, "table_std": 0.1, "length": 0.0, "centre": False} | (CASES | LONG)[name]
     return NeuralBrane(**learned).parameters_for(graph())

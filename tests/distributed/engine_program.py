@@ -1,4 +1,4 @@
-"""What every rank trains for test_equal.py: each case, 20 steps; the first rank writes the model that came out."""
+"""The program of test_equal.py: all ranks train each case for 20 steps, and the first rank writes the models."""
 
 import sys
 from pathlib import Path
@@ -18,7 +18,7 @@ from neural_brane.methods.neural_brane.parts import kernel_settings
 
 
 def train(name, rows, exchange):
-    """The model after STEPS steps, and the losses."""
+    """Return the model after STEPS steps, and the losses."""
     settings = settings_of(name)
     tables = sampling_tables(
         rows, exchange,
@@ -30,7 +30,7 @@ def train(name, rows, exchange):
     model = ShardedModel(rows.attributes, rows.nodes, settings, exchange)
     model.start(settings, SEED)
     step = CPUStep(model, kernel_settings(settings), batch, len(share))
-    if not rows.is_whole:  # it asks by the group that the step uses too, so nothing is prepared ahead
+    if not rows.is_whole:  # batches and steps use the same process group, so no batch is prepared during a step
         return model, [float(step(make(number))) for number in range(STEPS)]
     with Prefetch(make, STEPS) as ahead:
         return model, [float(step(ahead(number))) for number in range(STEPS)]

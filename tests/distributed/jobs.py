@@ -1,4 +1,4 @@
-"""Jobs that tests start by torchrun, watch and kill: what they do is seen in their metrics and checkpoints."""
+"""Jobs that tests start with torchrun, observe through their metrics and checkpoints, and kill."""
 
 import json
 import os
@@ -10,13 +10,13 @@ from pathlib import Path
 
 from neural_brane.distributed.embedding import read_lines
 
-PATIENCE = 300.0  # seconds: only where a job hangs
-# How soon a host counts as lost: PyTorch's own 15 seconds, and 30 for others to join, would be most of the test.
+PATIENCE = 300.0  # seconds until a job counts as hanging
+# A host counts as lost sooner than by default: 15 seconds, and 30 for others to join, would be most of the test.
 QUICK = "last_call_timeout=1,keep_alive_interval=1,keep_alive_max_attempt=4"
 
 
 class Running:
-    """A job whose output, checkpoints and metrics are in a folder; it ends with the block."""
+    """A job with output, checkpoints and metrics in one folder; it is killed at the end of the `with` block."""
 
     def __init__(self, folder: Path, graph: Path, words: list[str]):
         self.folder, self.kept, self.metrics = folder, folder / "kept", folder / "metrics.jsonl"
@@ -45,22 +45,22 @@ class Running:
         return agent
 
     def log(self) -> str:
-        """All that was printed so far."""
+        """Return everything that was printed so far."""
         return (self.folder / "log").read_text()
 
     def resumed(self) -> list[dict]:
-        """What was told each time that the job went on."""
+        """Return the lines of metrics that report a resumed run."""
         return [line for line in read_lines(self.metrics) if line.get("event") == "resumed"]
 
     def saved(self) -> int:
-        """The step of the newest checkpoint."""
+        """Return the step of the newest checkpoint."""
         try:
             return int((self.kept / "LATEST").read_text().removeprefix("step-"))
         except FileNotFoundError:
             return 0
 
     def wait_for_progress(self, times: int, ranks: int) -> None:
-        """Wait until the job has gone on so many times, last on so many ranks, and has saved a later step since."""
+        """Wait until the job was resumed so many times, last on so many ranks, and has saved a later step since."""
 
         def seen() -> bool:
             resumed = self.resumed()
@@ -70,7 +70,7 @@ class Running:
         self.wait(seen)
 
     def wait(self, seen) -> None:
-        """Wait for something that is bound to be seen unless the job fails."""
+        """Wait until `seen` returns true; fail if the job has ended or takes too long."""
         end = time.monotonic() + PATIENCE
         while not seen():
             assert time.monotonic() < end, self.log()[-4000:]
@@ -78,7 +78,7 @@ class Running:
             time.sleep(0.05)
 
     def finish(self) -> float:
-        """Wait until the job has ended well; returns the mean loss of its last epoch."""
+        """Wait until the job has ended without errors; return the mean loss of its last epoch."""
         for agent in self.agents:
             if agent.poll() != -signal.SIGKILL:
                 assert agent.wait(PATIENCE) == 0, self.log()[-4000:]
@@ -88,7 +88,7 @@ class Running:
 
 
 def workers(agent: subprocess.Popen) -> dict[int, int]:
-    """The processes that an agent has started, by their rank."""
+    """Return the processes that an agent has started, by their rank."""
     found = {}
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -101,8 +101,8 @@ def workers(agent: subprocess.Popen) -> dict[int, int]:
     return found
 
 
-def is_told_to_end(pid: int) -> bool:
-    """Whether a stopped process has been sent SIGTERM, which it will see when it goes on."""
+def has_pending_sigterm(pid: int) -> bool:
+    """Return whether a stopped process has been sent SIGTERM, which ends it when it continues."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except FileNotFoundError:
@@ -112,7 +112,7 @@ def is_told_to_end(pid: int) -> bool:
 
 
 def kill_host(agent: subprocess.Popen) -> None:
-    """Kill an agent with its workers, as a host that loses its power: no process of it can say goodbye."""
+    """Kill an agent and its workers at once, as if the host had lost power."""
     pids = list(workers(agent).values())
     agent.kill()
     for pid in pids:

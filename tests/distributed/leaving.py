@@ -1,4 +1,4 @@
-"""How the programs of these tests end."""
+"""The end of the programs of these tests."""
 
 import os
 import sys

@@ -1,7 +1,7 @@
-"""A second engine for ranks, written by hand in double precision: what the real one is compared with.
+"""A simple second engine for ranks in double precision; test_oracle.py compares the real engine with it.
 
-Each rank owns some rows of every table. It asks the owners for the distinct rows that its triplets pool, takes the
-gradient of `kernels.reference` on what arrives, and sends the owners what to add. test_oracle.py reads what it finds.
+Each rank owns some rows of every table. It requests the distinct rows that its triplets pool, computes the gradient of
+`kernels.reference` with them, and sends the changes to the owners.
 """
 
 import sys
@@ -22,11 +22,11 @@ from neural_brane.methods.neural_brane.training import initial_model
 from neural_brane.sampling.triplets import TripletSampler
 
 RANKS = 2
-SHORT = [name for name in CASES if name != "large"]  # the definition is slow
+SHORT = [name for name in CASES if name != "large"]  # the reference kernel is slow
 
 
 def send(values, give, take):
-    """Give each rank so many of the next rows; returns those that come here, in the order of the ranks."""
+    """Send the next `give[r]` rows to rank r; return the received rows in the order of the ranks."""
     got = np.empty((sum(take), *values.shape[1:]), values.dtype)
     distributed.all_to_all_single(torch.from_numpy(got), torch.from_numpy(values), list(take), list(give))
     return got
@@ -41,20 +41,20 @@ class Shard:
         self.first, self._starts = own.start, [node_range(len(table), other, RANKS).start for other in range(RANKS)]
 
     def fetch(self, ids):
-        """Rows by their distinct numbers, which rise."""
+        """Return rows by their distinct, increasing numbers."""
         cuts = np.append(np.searchsorted(ids, self._starts), len(ids))
         self._give = np.diff(cuts).tolist()
         self._take = send(np.diff(cuts), [1] * RANKS, [1] * RANKS).tolist()
-        self._wanted = send(ids, self._give, self._take) - self.first
-        return send(self.rows[self._wanted], self._take, self._give)
+        self._requested = send(ids, self._give, self._take) - self.first
+        return send(self.rows[self._requested], self._take, self._give)
 
     def add(self, differences):
-        """Add to the rows that were fetched last, at their owners."""
-        np.add.at(self.rows, self._wanted, send(differences, self._give, self._take))
+        """Add to the last fetched rows, at their owners."""
+        np.add.at(self.rows, self._requested, send(differences, self._give, self._take))
 
 
 class Oracle:
-    """A model in double precision whose tables lie with their ranks; all ranks take its steps together."""
+    """A model in double precision with tables divided among the ranks; all ranks call `step` together."""
 
     def __init__(self, model, bags, settings, rank):
         self.tables = [Shard(table, rank) for table in (model.attribute_table, model.neighbour_table)]
@@ -62,12 +62,12 @@ class Oracle:
         self.bags, self.settings = bags, settings
 
     def step(self, triplets):
-        """One step by this rank's triplets and those of the others; returns the sum of −ln σ over all of them."""
+        """Take a step with the triplets of all ranks; return the sum of −ln σ over all of them."""
         settings = self.settings
         nodes, places = np.unique(triplets, return_inverse=True)
         ids, bags = zip(*(distinct_rows(bag, nodes) for bag in self.bags), strict=True)
         rows = [table.fetch(own) for table, own in zip(self.tables, ids, strict=True)]
-        without_l2 = settings._replace(parameter_l2=0.0)  # which shrinks all rows, at their owners
+        without_l2 = settings._replace(parameter_l2=0.0)  # owners apply L2 to all their rows
         small = Model(*rows, self.weight, self.bias)
         slopes, loss = reference.gradients(small, *bags, places.reshape(triplets.shape), without_l2)
         for table, slope in zip(self.tables, slopes[:2], strict=True):
@@ -84,7 +84,7 @@ class Oracle:
 
 
 def distinct_rows(bags, nodes):
-    """The distinct rows in the bags of some nodes, and these bags in places among them."""
+    """Return the distinct rows in the bags of nodes, and the bags renumbered by these rows."""
     pieces = [bags.indices[bags.indptr[node] : bags.indptr[node + 1]] for node in nodes]
     ids, places = np.unique(np.concatenate(pieces), return_inverse=True)
     indptr = np.cumsum([0, *map(len, pieces)])
@@ -92,7 +92,7 @@ def distinct_rows(bags, nodes):
 
 
 def train(name, steps, rank):
-    """What this rank has of a case after so many steps."""
+    """Return this rank's part of the model of a case after so many steps."""
     settings, case = settings_of(name), graph()
     batch = settings["batch_size"]
     options = {option: settings[option] for option in ("negative_power", "allow_self_negative")}

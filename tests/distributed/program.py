@@ -1,4 +1,4 @@
-"""What each rank finds, of groups of one, two and four; started by ranks.py."""
+"""The program of most tests: groups of one, two and four ranks exchange and compute; ranks.py starts it."""
 
 import tracemalloc
 from functools import partial
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from cases import COUNT, JOINING, SETTINGS, asked, large_graph, make_cases, two_parts
+from cases import COUNT, JOINING, SETTINGS, large_graph, make_cases, requested, two_parts
 from leaving import leave
 from ranks import each_group
 
@@ -21,7 +21,7 @@ from neural_brane.methods.spectral import HopProduct
 
 def send_pieces(exchange: Exchange) -> dict[str, np.ndarray]:
     rank, ranks = exchange.rank, exchange.ranks
-    give = np.arange(ranks) + rank  # the rows to rank r are (rank, r), r + rank times
+    give = np.arange(ranks) + rank  # rank r gets the row (rank, r), repeated r + rank times
     pairs = np.repeat(np.stack([np.full(ranks, rank), np.arange(ranks)], axis=1), give, axis=0)
     return {
         "sent": exchange.send(pairs, give),
@@ -34,22 +34,22 @@ def send_pieces(exchange: Exchange) -> dict[str, np.ndarray]:
     }
 
 
-def ask_owners(exchange: Exchange) -> dict[str, np.ndarray]:
+def request_rows(exchange: Exchange) -> dict[str, np.ndarray]:
     rank, own = exchange.rank, node_range(COUNT, exchange.rank, exchange.ranks)
     table = np.arange(own.start, own.stop)[:, None] * np.array([1.0, 10.0])
     lengths = np.arange(own.start, own.stop) % 3  # number k has k % 3 values, each k
-    requests = Requests(exchange, asked(rank), COUNT)
-    of_wanted = lengths[requests.wanted]
-    got, values = requests.bags(of_wanted, np.repeat(requests.wanted + own.start, of_wanted).astype(np.int32))
-    once, total = np.unique(asked(rank)), np.zeros(len(own))
+    requests = Requests(exchange, requested(rank), COUNT)
+    of_rows = lengths[requests.own_rows]
+    got, values = requests.bags(of_rows, np.repeat(requests.own_rows + own.start, of_rows).astype(np.int32))
+    once, total = np.unique(requested(rank)), np.zeros(len(own))
     Requests(exchange, once, COUNT).add(10.0**rank * (once + 1), total)
     return {
         "rows": requests.rows_of(table),
         "tensor_rows": requests.rows_of(torch.from_numpy(table)).numpy(),
         "lengths": got,
         "values": values,
-        "returned": requests.back(asked(rank) * 100 + rank),
-        "wanted": requests.wanted + own.start,
+        "returned": requests.back(requested(rank) * 100 + rank),
+        "requested": requests.own_rows + own.start,
         "added": total,
     }
 
@@ -76,7 +76,7 @@ def decompose(exchange: Exchange) -> dict[str, np.ndarray]:
 
 
 def use_tensors(exchange: Exchange) -> dict[str, np.ndarray]:
-    """What a GPU's tables give, on the CPU."""
+    """Compute with the tables of a GPU, on the CPU."""
     case = make_cases()["many rounds"]
     graph = OwnGraph(parts_of(case.graph, case.parts), exchange, case.most_rows)
     tables = OnRanks(OnTorch("cpu"), exchange)
@@ -86,7 +86,7 @@ def use_tensors(exchange: Exchange) -> dict[str, np.ndarray]:
 
 
 def hold_little(exchange: Exchange) -> dict[str, np.ndarray]:
-    """The most bytes of arrays that the rank held at once for a large graph."""
+    """Return the peak memory of a rank's arrays for a large graph, in bytes."""
     if exchange.ranks == 2:
         return {}
     shards = parts_of(large_graph())
@@ -110,7 +110,7 @@ def refuse(exchange: Exchange) -> dict[str, np.ndarray]:
 
 PROGRAMS = {
     "pieces": send_pieces,
-    "questions": ask_owners,
+    "requests": request_rows,
     "joined": join_parts,
     "spectral": decompose,
     "tensors": use_tensors,

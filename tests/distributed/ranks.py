@@ -1,4 +1,4 @@
-"""Programs of several ranks in the tests: four processes, and groups of the first one, two and four of them."""
+"""Run test programs as four processes, with groups of the first one, two and four of them."""
 
 import os
 import subprocess
@@ -11,11 +11,11 @@ from pathlib import Path
 
 RANKS = 4
 GROUPS = (1, 2, 4)
-PATIENCE = 300.0  # seconds: only where ranks wait for one another without end
+PATIENCE = 300.0  # seconds until ranks count as waiting for one another forever
 
 
 def run_ranks(program: str, output: Path, patience: float = PATIENCE, ranks: int = RANKS) -> None:
-    """Run a program of this folder as so many processes that know one another; what they find is in `output`."""
+    """Run a program of this folder as so many connected processes; they write their results to `output`."""
     with tempfile.TemporaryDirectory() as store:
         command = [sys.executable, "-W", "error", str(Path(__file__).parent / program), f"{store}/store", str(output)]
         settings = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -38,7 +38,7 @@ def run_ranks(program: str, output: Path, patience: float = PATIENCE, ranks: int
 
 
 def _wait(processes: list[subprocess.Popen], until: float) -> None:
-    """Until all have ended, or one has failed, which the others may wait for in vain."""
+    """Wait until all processes have ended, or one has failed, since the others may wait for it forever."""
     while any(process.poll() is None for process in processes):
         if any(process.poll() for process in processes) or time.monotonic() > until:
             return
@@ -46,7 +46,7 @@ def _wait(processes: list[subprocess.Popen], until: float) -> None:
 
 
 def each_group(main: Callable[[object, int, Path], None]) -> None:
-    """In the program itself: call main(exchange, ranks, output) in every group that this process belongs to."""
+    """Call main(exchange, ranks, output) for each group that this process belongs to; test programs use this."""
     from torch import distributed
 
     from neural_brane.distributed.exchange import Exchange

@@ -1,4 +1,4 @@
-"""Whole jobs on a folder of parts, against one process: their vectors, their checkpoints, and the step of a GPU."""
+"""Jobs of several ranks compute the vectors of one process, resume from checkpoints, and take the same GPU steps."""
 
 import json
 
@@ -14,7 +14,7 @@ from neural_brane.methods.neural_brane.parts import kernel_settings
 from neural_brane.methods.neural_brane.training import initial_model
 from neural_brane.sampling.triplets import TripletSampler
 
-ROUNDING = 1e-4  # of the length of a vector
+ROUNDING = 1e-4  # allowed difference, as a share of a vector's length
 NAMES = ("default", "released", "paper")
 
 
@@ -25,7 +25,7 @@ def alone(embed_cases):
 
 
 def farthest(found, expected):
-    """The longest difference of two vectors, in lengths of the expected one."""
+    """Return the largest difference between two vectors, divided by the length of the expected one."""
     return float((np.linalg.norm(found - expected, axis=1) / np.linalg.norm(expected, axis=1)).max())
 
 
@@ -34,7 +34,7 @@ def test_every_case_is_compared(embed_cases):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_parts_of_two_ranks_hold_the_vectors_of_one_process(embedded, alone, name):
+def test_two_ranks_write_the_vectors_of_one_process(embedded, alone, name):
     assert len(open_parts(embedded / name).bounds) == 3
     found = read_whole(embedded / name)
     assert found.ids.tolist() == alone[name].ids.tolist()
@@ -49,13 +49,13 @@ def test_training_has_moved_the_vectors(embed_cases, alone, name):
     assert farthest(untrained.vectors, alone[name].vectors) > 100 * ROUNDING
 
 
-def test_rows_that_lie_with_their_ranks_change_no_bit(embedded):
+def test_dividing_the_rows_among_ranks_changes_no_bit(embedded):
     by_range = read_whole(embedded / "by range")
     np.testing.assert_array_equal(by_range.vectors, read_whole(embedded / "default").vectors)
 
 
-def test_one_rank_goes_on_with_the_work_of_two(embedded, embed_cases):
-    assert json.loads((embedded / "told.json").read_text()) == [
+def test_one_rank_resumes_the_training_of_two(embedded, embed_cases):
+    assert json.loads((embedded / "lines.json").read_text()) == [
         f"resumed at step {embed_cases.EVERY:,} on 1 rank (was 2)"
     ]
     begun, resumed = (read_whole(embedded / name).vectors for name in ("begun", "resumed"))
@@ -70,14 +70,14 @@ def test_fit_gives_every_rank_the_vectors_of_one_process(embedded, alone):
     assert farthest(first, alone["default"].vectors) < ROUNDING
 
 
-def test_a_process_that_is_no_rank_is_told_how_to_start(with_torchrec, embed_cases, monkeypatch):
+def test_without_ranks_the_error_says_how_to_start_them(with_torchrec, embed_cases, monkeypatch):
     monkeypatch.delenv("RANK", raising=False)
-    with pytest.raises(ParameterError, match="not one of several ranks; start the program with 'torchrun"):
+    with pytest.raises(ParameterError, match=r"device='distributed'.*ranks.*torchrun"):
         NeuralBrane(device="distributed").fit(embed_cases.graph())
 
 
 @pytest.mark.parametrize("name", ["max", "paper"])
-def test_the_step_of_a_gpu_is_that_of_one_process(embedded, embed_cases, engine_cases, name):
+def test_gpu_steps_equal_those_of_one_process(embedded, embed_cases, engine_cases, name):
     settings, graph = engine_cases.settings_of(name) | {"batch_size": embed_cases.GPU_BATCH}, embed_cases.graph()
     options = {option: settings[option] for option in ("negative_power", "allow_self_negative")}
     steps, batch = embed_cases.GPU_STEPS, embed_cases.GPU_BATCH

@@ -1,4 +1,4 @@
-"""One, two and four ranks against one process: the same model after 20 steps, whatever a recipe asks for."""
+"""One, two and four ranks train the same model as one process in 20 steps, with every recipe."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def test_ranks_train_the_model_of_one_process(trained, alone, name, ranks):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_training_has_moved_what_it_trains(engine_cases, alone, name):
+def test_training_moves_the_trained_parameters_only(engine_cases, alone, name):
     settings = engine_cases.settings_of(name)
     first = initial_model(engine_cases.graph(), settings, engine_cases.SEED)
     moved = {field for field, array in first._asdict().items() if not np.allclose(array, alone[name][field], atol=1e-3)}
@@ -55,7 +55,7 @@ def test_training_has_moved_what_it_trains(engine_cases, alone, name):
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 @pytest.mark.parametrize("name", ["max", "large"])
-def test_rows_that_lie_with_their_ranks_change_no_bit(trained, name, ranks):
+def test_dividing_the_rows_among_ranks_changes_no_bit(trained, name, ranks):
     found = np.load(trained(ranks))
     for field in FIELDS:
         np.testing.assert_array_equal(found[f"ranged/{name}/{field}"], found[f"local/{name}/{field}"])

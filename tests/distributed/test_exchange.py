@@ -1,4 +1,4 @@
-"""Pieces and questions among one, two and four ranks, against what they must be."""
+"""One, two and four ranks send arrays, sum over ranks and answer requests for rows."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from neural_brane.distributed.exchange import node_range, owners
 
 
 def of_ranks(found, name, ranks):
-    """What every rank of a group got."""
+    """Return the results of all ranks of a group."""
     return [dict(np.load(found / f"{name}-{ranks}-{rank}.npz")) for rank in range(ranks)]
 
 
@@ -36,9 +36,9 @@ def test_sums_have_one_order(found, ranks):
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
-def test_owners_answer_every_question_in_its_place(found, cases, ranks):
-    for rank, got in enumerate(of_ranks(found, "questions", ranks)):
-        numbers = cases.asked(rank)
+def test_answers_come_in_the_order_of_the_requests(found, cases, ranks):
+    for rank, got in enumerate(of_ranks(found, "requests", ranks)):
+        numbers = cases.requested(rank)
         np.testing.assert_array_equal(got["rows"], numbers[:, None] * np.array([1.0, 10.0]))
         np.testing.assert_array_equal(got["tensor_rows"], got["rows"])
         np.testing.assert_array_equal(got["lengths"], numbers % 3)
@@ -46,26 +46,27 @@ def test_owners_answer_every_question_in_its_place(found, cases, ranks):
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
-def test_what_goes_back_reaches_the_owner_beside_the_question(found, cases, ranks):
-    for rank, got in enumerate(of_ranks(found, "questions", ranks)):
-        np.testing.assert_array_equal(got["returned"] // 100, got["wanted"])
-        np.testing.assert_array_equal(owners(got["wanted"], cases.COUNT, ranks), np.full(len(got["wanted"]), rank))
+def test_values_sent_to_owners_arrive_in_the_order_of_the_requests(found, cases, ranks):
+    for rank, got in enumerate(of_ranks(found, "requests", ranks)):
+        rows = got["requested"]
+        np.testing.assert_array_equal(got["returned"] // 100, rows)
+        np.testing.assert_array_equal(owners(rows, cases.COUNT, ranks), np.full(len(rows), rank))
         senders = [
             sender
             for sender in range(ranks)
-            for owner in owners(cases.asked(sender), cases.COUNT, ranks)
+            for owner in owners(cases.requested(sender), cases.COUNT, ranks)
             if owner == rank
         ]
         np.testing.assert_array_equal(got["returned"] % 100, senders)
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
-def test_owners_add_up_what_all_ranks_send(found, cases, ranks):
+def test_owners_add_up_the_values_of_all_ranks(found, cases, ranks):
     total = np.zeros(cases.COUNT)
     for rank in range(ranks):
-        once = np.unique(cases.asked(rank))
+        once = np.unique(cases.requested(rank))
         total[once] += 10.0**rank * (once + 1)
-    np.testing.assert_array_equal(np.concatenate([got["added"] for got in of_ranks(found, "questions", ranks)]), total)
+    np.testing.assert_array_equal(np.concatenate([got["added"] for got in of_ranks(found, "requests", ranks)]), total)
 
 
 @pytest.mark.parametrize(("count", "ranks"), [(0, 3), (3, 4), (8, 4), (9, 4), (10, 1), (5, 3)])

@@ -1,4 +1,4 @@
-"""Vectors joined by ranks, against those of one process."""
+"""Ranks join both parts of their vectors as one process does."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from neural_brane.methods.neural_brane.parts import join
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
-def test_own_vectors_are_joined_as_all_are(found, cases, ranks):
+def test_ranks_join_their_vectors_as_one_process_does(found, cases, ranks):
     spectral, learned = cases.two_parts()
     whole = join(spectral, iter([learned]), cases.JOINING)
     got = [np.load(found / f"joined-{ranks}-{rank}.npz") for rank in range(ranks)]

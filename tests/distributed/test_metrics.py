@@ -1,4 +1,4 @@
-"""What a job tells of itself: JSON lines, TensorBoard's files, one progress line."""
+"""A job reports its metrics as JSON lines, TensorBoard files and one progress line."""
 
 import json
 
@@ -11,7 +11,7 @@ from neural_brane.errors import ParameterError
 
 
 class Clock:
-    """A clock that tests move."""
+    """A clock that a test sets."""
 
     def __init__(self):
         self.now = 0.0
@@ -26,7 +26,7 @@ def make(target, clock=None, **changes):
     return Metrics(target, sizes._replace(**kept), clock=clock or Clock(), **{"rank": 0} | changes)
 
 
-def test_a_line_tells_the_mean_of_the_steps_since_the_line_before(tmp_path):
+def test_a_line_contains_the_means_of_the_steps_since_the_previous_line(tmp_path):
     clock = Clock()
     metrics = make(tmp_path / "m.jsonl", clock)
     assert metrics.begin() is None
@@ -51,7 +51,7 @@ def test_a_line_tells_the_mean_of_the_steps_since_the_line_before(tmp_path):
     assert len(read_lines(tmp_path / "m.jsonl")) == 1
 
 
-def test_a_run_that_goes_on_says_so_and_counts_how_often(tmp_path):
+def test_a_resumed_run_reports_it_and_counts_restarts(tmp_path):
     first = make(tmp_path / "m.jsonl")
     first.begin()
     first.advance(4, epoch=1, loss=0.5, mean=0.5)
@@ -71,25 +71,26 @@ def test_a_run_that_goes_on_says_so_and_counts_how_often(tmp_path):
     assert lines[-1]["step"] == 10
 
 
-def test_other_ranks_tell_nothing(tmp_path):
-    told = []
-    metrics = make(tmp_path / "m.jsonl", rank=1, report=told.append)
+def test_other_ranks_report_nothing(tmp_path):
+    reports = []
+    metrics = make(tmp_path / "m.jsonl", rank=1, report=reports.append)
     metrics.begin()
     metrics.advance(10, epoch=2, loss=0.4, mean=0.4)
     metrics.close()
-    assert not told
+    assert not reports
     assert not list(tmp_path.iterdir())
 
 
-def test_progress_counts_the_triplets_of_the_whole_job():
-    told = []
-    metrics = make(None, report=told.append)
+def test_progress_counts_the_triplets_of_all_ranks():
+    reports = []
+    metrics = make(None, report=reports.append)
     metrics.begin(5, was=2)
     metrics.advance(6, epoch=2, loss=0.4, mean=0.45)
-    assert (told[-1].done, told[-1].total, told[-1].loss, told[-1].epoch) == (600, 1000, 0.45, 2)
+    last = reports[-1]
+    assert (last.done, last.total, last.loss, last.epoch) == (600, 1000, 0.45, 2)
 
 
-def test_a_folder_also_gets_files_for_tensorboard(tmp_path):
+def test_a_folder_also_gets_tensorboard_files(tmp_path):
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     metrics = make(tmp_path / "run")
     metrics.begin()
@@ -101,7 +102,7 @@ def test_a_folder_also_gets_files_for_tensorboard(tmp_path):
     assert [(event.step, event.value) for event in events.Scalars("loss")] == [(1, 0.25)]
 
 
-def test_a_place_that_cannot_be_written_is_refused(tmp_path):
+def test_a_file_that_cannot_be_written_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(ParameterError, match=r"--metrics .*file.x\.jsonl: cannot be written"):
+    with pytest.raises(ParameterError, match=r"--metrics .*file.x\.jsonl: .*written"):
         make(tmp_path / "file" / "x.jsonl")

@@ -1,4 +1,4 @@
-"""A hand-written engine in double precision against the definition, and the real engine against it."""
+"""A simple engine in double precision equals the reference kernel, and the real engine equals the simple one."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ NAMES = ("max", "sum", "mean", "released", "paper", "shrinking", "uneven", "no a
 
 @pytest.fixture(scope="module")
 def oracle(tmp_path_factory, ranks_module):
-    """What the ranks of the oracle have, put together: CASE/FIELD."""
+    """The arrays of all ranks of the oracle, joined, by CASE/FIELD."""
     output = tmp_path_factory.mktemp("oracle")
     ranks_module.run_ranks("oracle.py", output, ranks=RANKS)
     ranks = [dict(np.load(output / f"{rank}.npz")) for rank in range(RANKS)]
@@ -51,17 +51,17 @@ def test_every_case_is_compared(engine_cases):
     assert tuple(engine_cases.LONG) == LONG
 
 
-def test_two_ranks_of_the_oracle_follow_the_definition_to_the_last_digits(oracle, long_run):
+def test_two_ranks_of_the_oracle_equal_the_reference_to_the_last_digits(oracle, long_run):
     name, first, last, losses = long_run
     for field, before, after in zip(Model._fields, first, last, strict=True):
         assert np.abs(oracle[f"{name}/{field}"] - after).max() < 1e-12, field
-        assert field == "bias" or np.abs(after - before).max() > 0.01, field  # recipes may leave b alone
+        assert field == "bias" or np.abs(after - before).max() > 0.01, field  # some recipes do not train b
     assert np.abs(oracle[f"{name}/losses"] - losses).max() < 1e-12
     assert losses[-20:].mean() < losses[:20].mean() - 0.01
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_two_ranks_of_the_engine_follow_the_oracle(trained, oracle, name):
+def test_two_ranks_of_the_engine_equal_the_oracle(trained, oracle, name):
     found = np.load(trained(RANKS))
     for field in (*Model._fields, "losses"):
         np.testing.assert_allclose(found[f"local/{name}/{field}"], oracle[f"{name}/{field}"], rtol=0, atol=1e-5)

@@ -1,4 +1,4 @@
-"""What is missing for distributed training is named, with the lines that install it."""
+"""An error names the packages that distributed training lacks, and the commands that install them."""
 
 from importlib.metadata import PackageNotFoundError
 
@@ -27,13 +27,13 @@ def versions(**changes):
     return installed
 
 
-def test_versions_that_fit_are_taken():
+def test_matching_versions_are_accepted():
     require_packages(versions())
     require_packages(versions(fbgemm_gpu_cpu=None, fbgemm_gpu="1.8.0"))
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "problem"),
     [
         ({"torchrec": None}, "torchrec is not installed"),
         ({"torch": "2.12.1"}, "torch is 2.12.1, not 2.13.x"),
@@ -42,9 +42,9 @@ def test_versions_that_fit_are_taken():
         ({"fbgemm_gpu_cpu": None, "fbgemm_gpu": "1.7.0"}, "fbgemm-gpu is 1.7.0, not 1.8.x"),
     ],
 )
-def test_what_does_not_fit_is_told_with_the_lines_that_mend_it(changes, told):
+def test_the_error_names_the_wrong_version_and_the_commands_to_run(changes, problem):
     with pytest.raises(DependencyError) as caught:
         require_packages(versions(**changes))
-    assert told in str(caught.value)
+    assert problem in str(caught.value)
     assert "pip install 'neural-brane[distributed]'" in str(caught.value)
     assert "pip install --no-deps torchrec==1.8.0 fbgemm-gpu-cpu==1.8.0" in str(caught.value)

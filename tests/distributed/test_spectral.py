@@ -1,4 +1,4 @@
-"""The spectral part by one, two and four ranks, against that of one process."""
+"""One, two and four ranks compute the spectral part of one process."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ NAMES = [
     "averages without links", "no amounts, no loops", "one amount", "two amounts", "three nodes", "planted classes",
     "stdlib", "citeseer",
 ]  # fmt: skip
-SEPARATED = 0.01  # of a squared singular value, to the next
+SEPARATED = 0.01  # distance of a squared singular value to the next, as a share of it
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def one_process(cases):
 
 
 def separated(values):
-    """The directions that no rounding turns into a neighbour: their values lie apart."""
+    """Return the directions whose values lie so far apart that rounding does not mix them."""
     gaps = np.abs(np.diff(values, prepend=np.inf, append=0))
     return np.flatnonzero((values > 0) & (np.minimum(gaps[:-1], gaps[1:]) > SEPARATED * values))
 
@@ -54,7 +54,7 @@ def test_own_rows_are_those_of_one_process(found, cases, one_process, name, rank
     assert len(columns) >= min(2, len(vectors) - 1)
     errors = np.linalg.norm(together - vectors, axis=0) / np.maximum(np.linalg.norm(vectors, axis=0), 1e-30)
     assert errors[columns].max() < 1e-4
-    last = columns[-1] + 1  # the directions up to here span the same space, however close two of them are
+    last = columns[-1] + 1  # directions up to here span the same space, even if two of their values are close
     products = vectors[:, :last] @ vectors[:, :last].T
     np.testing.assert_allclose(
         together[:, :last] @ together[:, :last].T, products, rtol=0, atol=1e-4 * np.abs(products).max()
@@ -81,28 +81,28 @@ def test_tables_of_tensors_give_the_same(found, one_process, ranks):
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
-def test_every_rank_knows_what_is_true_of_the_whole_graph(found, cases, ranks):
+def test_every_rank_knows_the_facts_of_the_whole_graph(found, cases, ranks):
     for name, case in cases.make_cases().items():
         for one in vectors_of(found, name, ranks):
             assert bool(one["apart"]) == tell_apart(case.graph.attributes), name
             assert one["reports"] == REPORTS, name
 
 
-def test_rows_of_others_come_in_several_rounds_where_they_are_many(found):
+def test_many_rows_of_other_ranks_come_in_several_rounds(found):
     assert [int(one["rounds"]) for one in vectors_of(found, "many rounds", 4)] == [3] * 4
     assert [int(one["rounds"]) for one in vectors_of(found, "links and attributes", 4)] == [1] * 4
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
-def test_all_ranks_refuse_a_graph_that_tells_nothing(found, ranks):
+def test_all_ranks_refuse_a_graph_whose_nodes_are_all_the_same(found, ranks):
     for rank in range(ranks):
         message = str(np.load(found / f"refused-{ranks}-{rank}.npz")["message"])
         assert "no attribute" in message
 
 
-def test_a_rank_holds_its_share_of_every_table(found):
+def test_a_rank_keeps_its_share_of_every_table_only(found):
     alone = np.load(found / "held-1-0.npz")["peak"]
     whole = 4 * 10_000 * 128  # the bytes of one table
-    assert alone > 2 * whole  # so the tables are what is measured
+    assert alone > 2 * whole  # so most of the measured memory belongs to tables
     for rank in range(4):
         assert np.load(found / f"held-4-{rank}.npz")["peak"] < 0.4 * alone

@@ -1,4 +1,4 @@
-"""Shares sum to what they explain, term by term as a dense reference has them, and name what was planted."""
+"""Shares sum to the cosine, equal those of a dense reference, and name the attributes that were planted."""
 
 import json
 
@@ -30,7 +30,7 @@ def brane(**settings):
 
 
 def dense_matrices(graph, *, link_weight=0.0):
-    """X and Â written down."""
+    """X and Â as dense arrays."""
     attributes = weigh(graph.attributes, inverse_frequency(graph.attributes)).toarray()
     if link_weight:
         rows, columns = link_scales(graph.adjacency)
@@ -40,14 +40,14 @@ def dense_matrices(graph, *, link_weight=0.0):
 
 
 def dense_shares(graph, weights, vectors, values, node, target, **options):
-    """What every column of X adds, and what comes through each first node of all ways of hops, written out."""
+    """Return what each column of X adds in all, through each first neighbour, and on paths that stay at the node."""
     columns, averages = dense_matrices(graph, **options)
     shares = np.divide(vectors, values, out=np.zeros_like(vectors), where=values > 0)
-    told, through = np.zeros(columns.shape[1]), np.zeros(len(graph))
+    added, through = np.zeros(columns.shape[1]), np.zeros(len(graph))
     own = np.zeros(columns.shape[1])
 
     def walk(at, hops, chance, first):
-        """All ways from a node: (their end, their chance, the first node entered that is not the start)."""
+        """Yield all paths from a node: (their end, their weight, the first node entered that is not the start)."""
         if hops == 0:
             yield at, chance, first
             return
@@ -60,12 +60,12 @@ def dense_shares(graph, weights, vectors, values, node, target, **options):
         projected = directions @ target
         for end, chance, first in walk(node, hop, weight, None):
             terms = chance * columns[end] * projected
-            told += terms
+            added += terms
             if first is None:
                 own += terms
             else:
                 through[first] += terms.sum()
-    return told, through, own
+    return added, through, own
 
 
 @pytest.mark.parametrize("method", SPECTRAL, ids=lambda method: str(method))
@@ -73,11 +73,11 @@ def dense_shares(graph, weights, vectors, values, node, target, **options):
 def test_spectral_shares_are_those_of_a_dense_reference(method, node, small_graph):
     model = method.fit(small_graph)
     vectors, row = model.embedding_.vectors.astype(float), small_graph.ids.tolist().index(node)
-    told, through, _ = dense_shares(small_graph, method._weights(), vectors, model.values_, row, vectors[row])
+    added, through, _ = dense_shares(small_graph, method._weights(), vectors, model.values_, row, vectors[row])
     found = model.explain(node, top=100)
     squared = vectors[row] @ vectors[row]
     by_name = dict(found.attributes)
-    for name, share in zip(small_graph.attribute_names.tolist(), told / squared, strict=True):
+    for name, share in zip(small_graph.attribute_names.tolist(), added / squared, strict=True):
         assert by_name.get(name, 0) == pytest.approx(share, abs=1e-5)
     by_id = dict(found.neighbours)
     for name, share in zip(small_graph.ids.tolist(), through / squared, strict=True):
@@ -91,18 +91,18 @@ def test_links_count_to_the_neighbour_they_lead_to(small_graph):
     reasons, row = model._fitted.reasons, 2
     vectors = model.embedding_.vectors.astype(float) * reasons.lengths
     width = len(small_graph.attribute_names)
-    told, through, own = dense_shares(
+    added, through, own = dense_shares(
         small_graph, (1, 1, 1), vectors, model.values_, row, vectors[row], link_weight=0.3
     )
     found, squared = model.explain("cat", top=100), vectors[row] @ vectors[row]
     by_name, by_id = dict(found.attributes), dict(found.neighbours)
-    for name, share in zip(small_graph.attribute_names.tolist(), told[:width] / squared, strict=True):
+    for name, share in zip(small_graph.attribute_names.tolist(), added[:width] / squared, strict=True):
         assert by_name.get(name, 0) == pytest.approx(share, abs=1e-5)
     for name, share in zip(small_graph.ids.tolist(), (through + own[width:]) / squared, strict=True):
         assert by_id.get(name, 0) == pytest.approx(share, abs=1e-5)
 
 
-def test_without_attributes_neighbours_tell_it_all(small_graph):
+def test_without_attributes_neighbours_explain_everything(small_graph):
     bare = type(small_graph).from_sparse(small_graph.adjacency, ids=small_graph.ids)
     found = PropagatedAttributes(dim=4, seed=0).fit(bare).explain("dan")
     assert found.attributes == []
@@ -183,15 +183,15 @@ def test_an_explanation_is_shown_safely_and_goes_into_json(small_graph):
 
 
 def test_what_cannot_be_explained_is_refused(small_graph):
-    with pytest.raises(NotFittedError, match="has not learned yet"):
+    with pytest.raises(NotFittedError, match=r"Attributes.*fit"):
         Attributes().explain("ann")
     model = Attributes(dim=2, seed=0).fit(small_graph)
-    with pytest.raises(EmbeddingError, match="no node 'zoe' here"):
+    with pytest.raises(EmbeddingError, match="node 'zoe'"):
         model.explain("zoe")
-    with pytest.raises(EmbeddingError, match="no node 'zoe' here"):
+    with pytest.raises(EmbeddingError, match="node 'zoe'"):
         model.explain("ann", "zoe")
-    with pytest.raises(ParameterError, match="top=0 makes no sense"):
+    with pytest.raises(ParameterError, match="top=0"):
         model.explain("ann", top=0)
     other = TADW(dim=2, seed=0).fit(small_graph)
-    with pytest.raises(ParameterError, match="tadw cannot say"):
+    with pytest.raises(ParameterError, match=r"tadw.*vectors"):
         other.explain("ann")

@@ -21,7 +21,7 @@ def index(clustered):
     return clustered.index(recall=0.99, seed=3)
 
 
-def test_the_index_finds_what_it_promises(clustered, index):
+def test_the_index_finds_the_promised_share_of_nodes(clustered, index):
     asked = clustered.ids[::50].tolist()
     exact, found = clustered.nearest(asked), index.nearest(asked)
     shares = [len({a for a, _ in one} & {b for b, _ in other}) / 10 for one, other in zip(exact, found, strict=True)]
@@ -37,9 +37,9 @@ def test_answers_have_the_form_of_exact_ones(clustered, index):
     assert len(best) == 3
     assert index.nearest(clustered["n7"] * 5, k=1) == [("n7", pytest.approx(1, abs=1e-6))]
     assert [len(one) for one in index.nearest(["n1", "n2"], k=4)] == [4, 4]
-    with pytest.raises(EmbeddingError, match="no node 'gone' here"):
+    with pytest.raises(EmbeddingError, match="node 'gone'"):
         index.nearest("gone")
-    with pytest.raises(EmbeddingError, match="k=0 makes no sense"):
+    with pytest.raises(EmbeddingError, match="k=0"):
         index.nearest("n7", k=0)
 
 
@@ -59,7 +59,7 @@ def test_few_nodes_and_vectors_of_zeros():
 
 @pytest.mark.parametrize("options", [{"recall": 0}, {"recall": 1.5}, {"lists": 0}, {"lists": 99_999}])
 def test_options_that_make_no_sense(clustered, options):
-    with pytest.raises(ParameterError, match="makes no sense"):
+    with pytest.raises(ParameterError, match=f"{next(iter(options))}={next(iter(options.values()))}"):
         clustered.index(**options)
     with pytest.raises(ParameterError, match="no vectors"):
         clustered[:0].index()
@@ -85,19 +85,19 @@ def test_a_damaged_index_is_refused_before_faiss_sees_it(index, tmp_path):
         changed = bytearray(whole)
         changed[place] ^= 1 << int(rng.integers(8))
         path.write_bytes(changed)
-        with pytest.raises(EmbeddingError, match=r"v\.faiss: (the index is damaged|is no index of ours)"):
+        with pytest.raises(EmbeddingError, match=r"v\.faiss: .*index"):
             load_index(path)
     for length in (0, 10, 200, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:length])
-        with pytest.raises(EmbeddingError, match="is no index of ours, or is cut off"):
+        with pytest.raises(EmbeddingError, match="cut off"):
             load_index(path)
     path.write_bytes(whole[100:])
-    with pytest.raises(EmbeddingError, match="bytes, not"):
+    with pytest.raises(EmbeddingError, match=r"v\.faiss: .*bytes"):
         load_index(path, check=False)
 
 
-def test_where_there_is_no_index(index, tmp_path):
+def test_a_missing_index_and_a_wrong_suffix_are_refused(index, tmp_path):
     with pytest.raises(EmbeddingError, match=r"v\.faiss.*file"):
         load_index(tmp_path / "v.faiss")
-    with pytest.raises(EmbeddingError, match=r"name a file ending in \.faiss"):
+    with pytest.raises(EmbeddingError, match=r"v\.bin.*\.faiss"):
         index.save(tmp_path / "v.bin")

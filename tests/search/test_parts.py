@@ -1,4 +1,4 @@
-"""Search in a folder of parts: the answers of the merged vectors, and never all of them in memory."""
+"""A search in a folder of parts returns the answers of the merged vectors, and never loads all of them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +20,7 @@ def merged():
     rng = np.random.default_rng(0)
     vectors = rng.standard_normal((NODES, 6)).astype(np.float32)
     vectors[[3, 77]] = 0
-    vectors[9] = vectors[19_000]  # equal cosines are in the order of rows
+    vectors[9] = vectors[19_000]  # ties are returned in the order of rows
     return Embedding(vectors, [f"n{at}" for at in rng.permutation(NODES)], {"method": "by hand"})
 
 
@@ -77,21 +77,21 @@ def test_a_search_reads_each_block_once_and_never_many_rows_at_a_time(merged, fo
     assert max(read) <= BLOCK_ROWS
     read.clear()
     parts.nearest(merged.ids[5].item())
-    assert sum(read) == NODES + 1  # and the one that is asked about
+    assert sum(read) == NODES + 1  # one more for the query itself
     assert max(read) <= BLOCK_ROWS
 
 
-def test_what_is_unknown_or_makes_no_sense_is_refused(merged, folder):
+def test_unknown_nodes_and_wrong_arguments_are_refused(merged, folder):
     parts = EmbeddingParts(folder)
     with pytest.raises(EmbeddingError, match="node 'nn5'"):
         parts.nearest("nn5")
-    with pytest.raises(EmbeddingError, match="no node 5 here"):
+    with pytest.raises(EmbeddingError, match="node 5"):
         parts.nearest(5)
-    with pytest.raises(EmbeddingError, match="no node 'x'"):
+    with pytest.raises(EmbeddingError, match="node 'x'"):
         parts["x"]
     with pytest.raises(EmbeddingError, match=r"vector.*6"):
         parts.nearest([0.5, 0.5])
-    with pytest.raises(EmbeddingError, match="k=0 makes no sense"):
+    with pytest.raises(EmbeddingError, match="k=0"):
         parts.nearest("n5", k=0)
 
 
@@ -103,7 +103,7 @@ def test_unusual_ids_are_found(tmp_path):
     assert [parts.nearest(node, k=20) for node in ids] == [merged.nearest(node, k=20) for node in ids]
 
 
-def test_integers_are_ids_and_more_parts_than_nodes_are_well(tmp_path):
+def test_integers_are_ids_and_there_may_be_more_parts_than_nodes(tmp_path):
     vectors = np.eye(3, 5, dtype=np.float32) + 1
     write_parts(tmp_path, np.array([30, -10, 20]), vectors, parts=9)
     parts, merged = EmbeddingParts(tmp_path), Embedding(vectors, [30, -10, 20])
@@ -116,12 +116,12 @@ def test_parts_are_saved_as_the_merged_vectors_are(merged, folder, tmp_path):
     assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "two.npz").read_bytes()
 
 
-def test_damage_is_found_at_opening_unless_it_is_not_asked_for(merged, tmp_path):
+def test_opening_finds_damage_unless_the_check_is_off(merged, tmp_path):
     write_parts(tmp_path, merged.ids, merged.vectors, parts=2)
     with (tmp_path / "part-00001.npy").open("r+b") as file:
         file.seek(-1, 2)
         file.write(b"\x7f")
-    with pytest.raises(PartError, match=r"part-00001\.npy: is damaged"):
+    with pytest.raises(PartError, match=r"part-00001\.npy: .*damaged"):
         EmbeddingParts(tmp_path)
     assert len(EmbeddingParts(tmp_path, check=False)) == NODES
 

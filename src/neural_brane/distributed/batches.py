@@ -1,4 +1,4 @@
-"""Draw a rank's share of each batch from a graph in parts, wherever the rows of its nodes are."""
+"""Draw a rank's share of each batch from a graph in shards, which may lie on other ranks."""
 
 import os
 import socket
@@ -20,12 +20,12 @@ from neural_brane.sampling.tables import AliasTable, alias_table
 from neural_brane.sampling.triplets import PATIENCE
 from neural_brane.sampling.walks import advance, draw_alias, is_neighbour, stream, uniform
 
-# Kernels over the rows of a rank's graph. None of them holds Python's lock, so that they run beside a step.
+# These kernels read the rows of a rank's graph. They release the GIL, so that they run during a training step.
 
 
 @njit(nogil=True)
 def draw_neighbours(indptr, indices, weights, rows, chances):
-    """Draw as `sampling.draws.draw_neighbour` does; running sums of weights are made here, row by row."""
+    """Draw a neighbour for each of rows (k,) by chances (k,) in [0, 1), as `sampling.draws.draw_neighbour` does."""
     drawn = np.empty(len(rows), np.int32)
     for k in range(len(rows)):
         start, stop = indptr[rows[k]], indptr[rows[k] + 1]
@@ -47,16 +47,16 @@ def draw_neighbours(indptr, indices, weights, rows, chances):
 
 @njit(nogil=True)
 def find_links(rows, nodes, others):
-    """Whether each of others is a neighbour of its node."""
-    found = np.empty(len(nodes), np.bool_)
+    """Return whether each of others (k,) is a neighbour of the same place's node, (k,) bool."""
+    linked = np.empty(len(nodes), np.bool_)
     for k in range(len(nodes)):
-        found[k] = is_neighbour(rows, nodes[k], others[k])
-    return found
+        linked[k] = is_neighbour(rows, nodes[k], others[k])
+    return linked
 
 
 @njit(nogil=True)
 def copy_rows(indptr, indices, rows, starts, out):
-    """Write each row's numbers to out, from its start on."""
+    """Write the column indices of row k to out, beginning at starts[k]."""
     for k in range(len(rows)):
         first, to = indptr[rows[k]], starts[k]
         for at in range(indptr[rows[k] + 1] - first):
@@ -64,16 +64,16 @@ def copy_rows(indptr, indices, rows, starts, out):
 
 
 class Drawn(NamedTuple):
-    """Triplets that are being drawn: (count, 3) int32, the random number for i, and the state that j was drawn by."""
+    """Triplets (u, i, j) while they are drawn."""
 
-    triplets: np.ndarray
-    chance: np.ndarray
-    states: np.ndarray
+    triplets: np.ndarray  # (count, 3) int32
+    chance: np.ndarray  # (count,) float64: the uniform number that draws i
+    states: np.ndarray  # (count,) uint64: the random state that drew j
 
 
 @njit(nogil=True)
 def begin_triplets(seed, first, anchors, alias, drawn):
-    """Write u, the random number for i, and the first draw of j with its state."""
+    """Write u, the uniform number for i, and the first draw of j with its random state."""
     for t in range(len(drawn.triplets)):
         state = stream(seed, first + t)
         drawn.triplets[t, 0] = anchors[np.int64(uniform(state) * len(anchors))]
@@ -85,7 +85,7 @@ def begin_triplets(seed, first, anchors, alias, drawn):
 
 @njit(nogil=True)
 def draw_again(alias, refused, drawn):
-    """Draw j again for some triplets, and advance their states."""
+    """Draw j again for the triplets numbered in refused, and advance their random states."""
     for t in refused:
         drawn.states[t] = advance(drawn.states[t])
         drawn.triplets[t, 2] = draw_alias(alias, uniform(drawn.states[t]))
@@ -93,7 +93,7 @@ def draw_again(alias, refused, drawn):
 
 @njit(nogil=True)
 def draw_others(weights, bags, allow_self, refused, drawn):
-    """Draw j of some triplets from the nodes that their u, whose neighbours are bags, is not linked to."""
+    """Draw j for the triplets numbered in refused among non-neighbours of u; bags: the neighbours of each u."""
     for k in range(len(refused)):
         u = drawn.triplets[refused[k], 0]
         row = bags.indices[bags.indptr[k] : bags.indptr[k + 1]]
@@ -104,7 +104,7 @@ def draw_others(weights, bags, allow_self, refused, drawn):
 
 @njit(nogil=True)
 def _walk_others(weights, row, u, allow_self, target):
-    """Add up the weights of u's non-neighbours until they pass target; return the last one added and the sum."""
+    """Sum the weights of nodes that are not in row until the sum exceeds target; return the last node and the sum."""
     total, last, at = 0.0, -1, 0
     for j in range(len(weights)):
         while at < len(row) and row[at] < j:
@@ -120,8 +120,8 @@ def _walk_others(weights, row, u, allow_self, target):
 
 @njit(nogil=True)
 def number_distinct(numbers, keys, places, distinct, shift):
-    """Open addressing: a number looks from its own place on for itself or for an empty place, −1."""
-    keys[:] = -1
+    """Replace numbers by their places among the distinct ones, which are written to distinct; return their count."""
+    keys[:] = -1  # keys and places are a hash table with open addressing; −1 means free
     count = 0
     for k in range(len(numbers)):
         number = numbers[k]
@@ -135,16 +135,14 @@ def number_distinct(numbers, keys, places, distinct, shift):
     return count
 
 
-# The rows of a graph's nodes.
-
 AnyShards = Shards | MemoryShards
 
 
 class GraphRows:
-    """Answers about any nodes of the whole graph, the same bits wherever their rows are.
+    """The rows of all nodes of a graph, on this rank or on others; results do not depend on the place of a row.
 
-    Without an exchange, all parts are mapped here, and the ranks of a host share the pages. With one, each rank maps
-    the parts of its own nodes and asks the others for the rest: all must ask at once, in the same order.
+    Without an exchange, this rank maps all shards, and the ranks of a host share the memory. With an exchange, each
+    rank maps only the shards of its own nodes and requests other rows; all ranks then call the methods together.
     """
 
     def __init__(self, shards: AnyShards, exchange: Exchange | None = None):
@@ -164,65 +162,66 @@ class GraphRows:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nobody else needs to be asked."""
+        """True if all rows are on this rank."""
         return self.exchange.ranks == 1
 
     def neighbours(self, u: np.ndarray, chance: np.ndarray) -> np.ndarray:
-        """Draw a neighbour of each u in proportion to its edge's weight, given a uniform number in [0, 1); int32."""
-        ask = self._ask(u)
-        wanted, chance, drawn = ask.wanted + self.own.start, ask.back(chance), np.empty(len(ask.wanted), np.int32)
-        for piece, at in self._deal(wanted):
+        """Draw a neighbour of each u in proportion to the edge weights, by uniform numbers in [0, 1); int32."""
+        requests = self._request(u)
+        nodes, chance = requests.own_rows + self.own.start, requests.back(chance)
+        drawn = np.empty(len(nodes), np.int32)
+        for piece, at in self._by_piece(nodes):
             rows = piece.adjacency
             weights = rows.data if self._weighted and rows.data is not None else np.empty(0, np.float32)
-            drawn[at] = draw_neighbours(rows.indptr, rows.indices, weights, wanted[at] - piece.first, chance[at])
-        return ask.answers(drawn)
+            drawn[at] = draw_neighbours(rows.indptr, rows.indices, weights, nodes[at] - piece.first, chance[at])
+        return requests.answers(drawn)
 
     def linked(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Tell of each v whether it is a neighbour of its u."""
-        ask = self._ask(u)
-        return ask.answers(self._linked(ask.wanted + self.own.start, ask.back(v)))
+        """Return whether each v is a neighbour of the same place's u, bool."""
+        requests = self._request(u)
+        return requests.answers(self._linked(requests.own_rows + self.own.start, requests.back(v)))
 
     def bags(self, side: str, nodes: np.ndarray) -> Bags:
         """Return the rows of each node in "adjacency" or "attributes"."""
-        ask = self._ask(nodes)
-        wanted = ask.wanted + self.own.start
-        pieces = list(self._deal(wanted))
-        lengths = np.empty(len(wanted), np.int64)
+        requests = self._request(nodes)
+        nodes = requests.own_rows + self.own.start
+        pieces = list(self._by_piece(nodes))
+        lengths = np.empty(len(nodes), np.int64)
         for piece, at in pieces:
-            ends, rows = getattr(piece, side).indptr, wanted[at] - piece.first
+            ends, rows = getattr(piece, side).indptr, nodes[at] - piece.first
             lengths[at] = ends[rows + 1] - ends[rows]
         starts = np.cumsum(lengths) - lengths
         indices = np.empty(lengths.sum(), np.int32)
         for piece, at in pieces:
-            kept = getattr(piece, side)
-            copy_rows(kept.indptr, kept.indices, wanted[at] - piece.first, starts[at], indices)
-        lengths, indices = ask.bags(lengths, indices)
+            table = getattr(piece, side)
+            copy_rows(table.indptr, table.indices, nodes[at] - piece.first, starts[at], indices)
+        lengths, indices = requests.bags(lengths, indices)
         return Bags(np.concatenate([[0], np.cumsum(lengths)]), indices)
 
     def any(self, flags: np.ndarray) -> bool:
-        """Whether a flag is set here, or at a rank that asks in step with this one."""
+        """Return whether a flag is true on any rank that shares the rows."""
         return bool(self.exchange.largest(np.array([flags.any()], np.int64))[0])
 
     def degrees(self, first: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        """For own nodes first … stop − 1: the number of neighbours, int64, and whether each is its own neighbour."""
+        """Return the degrees of own nodes first … stop − 1, int64, and whether each has a self-loop, bool."""
         nodes = np.arange(first, stop)
         counts = np.empty(len(nodes), np.int64)
-        for piece, at in self._deal(nodes):
+        for piece, at in self._by_piece(nodes):
             rows = nodes[at] - piece.first
             counts[at] = piece.adjacency.indptr[rows + 1] - piece.adjacency.indptr[rows]
         return counts, self._linked(nodes, nodes)
 
     def _linked(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-        found = np.empty(len(u), np.bool_)
-        for piece, at in self._deal(u):
-            found[at] = find_links(piece.adjacency, u[at] - piece.first, v[at])
-        return found
+        linked = np.empty(len(u), np.bool_)
+        for piece, at in self._by_piece(u):
+            linked[at] = find_links(piece.adjacency, u[at] - piece.first, v[at])
+        return linked
 
-    def _ask(self, nodes: np.ndarray) -> Requests:
+    def _request(self, nodes: np.ndarray) -> Requests:
         return Requests(self.exchange, np.asarray(nodes, np.int64), self.nodes)
 
-    def _deal(self, nodes: np.ndarray) -> Iterator[tuple[Part, Any]]:
-        """Yield each part that has some of the own nodes, and the places of these."""
+    def _by_piece(self, nodes: np.ndarray) -> Iterator[tuple[Part, Any]]:
+        """Yield each shard that contains some of the own nodes, and the positions of these nodes."""
         if len(self._pieces) == 1:
             yield self._pieces[0], slice(None)
             return
@@ -235,34 +234,34 @@ class GraphRows:
 
 
 def _plain(rows: Rows) -> Rows:
-    """The same rows as plain arrays over the mapped memory, which Numba takes."""
+    """Return the same rows as plain arrays over the mapped memory, because Numba accepts no memory maps."""
     data = None if rows.data is None else np.asarray(rows.data)
     return Rows(np.asarray(rows.indptr), np.asarray(rows.indices), data)
 
 
-# The tables that triplets are drawn from have a number for every node. The first rank of a host writes them to files of
-# a scratch folder, and all its ranks map them; then the files' names are removed, so that the memory goes back when the
-# last rank ends, however it ends.
+# The tables for drawing triplets have an entry for every node. The first rank of a host writes them to temporary files,
+# and all ranks of the host map these. The files are then deleted, so that the system frees the memory when the last
+# rank ends, even if it is killed.
 
-BLOCK_NODES = 1 << 20  # nodes whose numbers of neighbours are looked up at a time
+BLOCK_NODES = 1 << 20  # nodes whose degrees are read at a time
 
 
 class SamplingTables(NamedTuple):
-    """The arrays of `TripletTables` that have a number per node, and the alias table that j is drawn from."""
+    """The tables for drawing triplets, as in `sampling.triplets`."""
 
-    anchors: np.ndarray  # (k,) int32: the nodes that u is drawn from
+    anchors: np.ndarray  # (k,) int32: candidates for u
     weights: np.ndarray  # (nodes,) float64: j is drawn in proportion to these
-    alias: AliasTable
+    alias: AliasTable  # draws j
 
 
 def sampling_tables(
     rows: GraphRows, exchange: Exchange, *, negative_power: float, allow_self_negative: bool
 ) -> SamplingTables:  # fmt: skip
-    """Make the same tables as `sampling.triplet_tables`. All ranks call it at once."""
+    """Make the same tables as `sampling.triplet_tables`. All ranks call this together."""
     name = exchange.from_first(np.frombuffer(os.urandom(8), np.uint8))
     home = Path(tempfile.gettempdir()) / f"neural-brane-sampling-{name.tobytes().hex()}"
     host = np.frombuffer(blake2b(socket.gethostname().encode(), digest_size=8).digest(), np.int64)
-    is_first = int(np.flatnonzero(exchange.gather(host) == host[0])[0]) == exchange.rank  # of the ranks of this host
+    is_first = int(np.flatnonzero(exchange.gather(host) == host[0])[0]) == exchange.rank  # first rank of this host
     files = {field: home / f"{field}.npy" for field in ("anchors", "weights", "keep", "other")}
     degrees = _degrees(rows, keep=is_first)
     if degrees is not None:
@@ -286,16 +285,15 @@ def sampling_tables(
     if len(anchors) == 0:
         raise GraphError(
             f"no node of this graph ({rows.nodes:,} nodes) has both a neighbour and a linked node that is not its "
-            "neighbour, so there is nothing to rank; give a graph in which at least one pair of linked nodes is not "
-            "linked to each other"
+            "neighbour, so no triplet can be drawn; give a graph in which two linked nodes are not neighbours"
         )
     return SamplingTables(anchors, weights, AliasTable(keep, other))
 
 
 def _degrees(rows: GraphRows, *, keep: bool) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return how many neighbours every node has and whether it is its own; None on ranks that do not `keep` them.
+    """Return the degrees of all nodes and whether each has a self-loop; None on ranks that do not `keep` them.
 
-    Where each rank knows its own nodes, it tells all others, some nodes at a time.
+    If each rank has only the rows of its own nodes, the ranks gather the degrees, some nodes at a time.
     """
     if rows.is_whole and not keep:
         return None
@@ -310,30 +308,23 @@ def _degrees(rows: GraphRows, *, keep: bool) -> tuple[np.ndarray, np.ndarray] | 
     return (counts, loops) if keep else None
 
 
-# A rank's share of a batch, prepared ahead.
-
-
 class Batch(NamedTuple):
-    """Triplets and bags in numbers of this batch's own rows, and which rows of the tables those are."""
+    """A rank's share of a batch. Nodes and table rows are renumbered from 0, in order of their first appearance."""
 
-    triplets: np.ndarray  # (count, 3) int32: positions among the batch's distinct nodes
-    bags: tuple[Bags, Bags]  # of attributes and of neighbours, for each distinct node
-    ids: tuple[np.ndarray, np.ndarray]  # (k,) int64: the rows of P and of P' that the bags hold
+    triplets: np.ndarray  # (count, 3) int32: numbers of distinct nodes
+    bags: tuple[Bags, Bags]  # attributes and neighbours of each distinct node
+    ids: tuple[np.ndarray, np.ndarray]  # (k,) int64: the rows of P and of P' in the bags
 
 
 def share_of(batch: int, rank: int, ranks: int) -> range:
-    """The triplets that one rank takes of every batch.
-
-    >>> [share_of(10, rank, 4) for rank in range(4)]
-    [range(0, 2), range(2, 5), range(5, 7), range(7, 10)]
-    """
+    """Return the numbers of the triplets of a batch that belong to one rank."""
     return range(batch * rank // ranks, batch * (rank + 1) // ranks)
 
 
 class BatchMaker:
-    """Make a rank's share of any batch. Its triplets are those that `sampling.triplets` draws for the seed.
+    """Make a rank's share of any batch, with the triplets that `sampling.triplets` draws for the seed.
 
-    Ranks that hold a range of nodes each draw in lockstep.
+    Ranks that keep a range of nodes each must draw at the same time.
     """
 
     def __init__(
@@ -350,7 +341,7 @@ class BatchMaker:
         return bags_of_nodes(self.rows, nodes, self._number)._replace(triplets=triplets)
 
     def draw(self, first: int, count: int) -> np.ndarray:
-        """Triplets (u, i, j) first … first + count − 1 of the stream, as (count, 3) int32."""
+        """Return triplets (u, i, j) number first … first + count − 1, (count, 3) int32."""
         drawn = Drawn(np.empty((count, 3), np.int32), np.empty(count), np.empty(count, np.uint64))
         triplets, tables = drawn.triplets, self.tables
         begin_triplets(self.seed, first, tables.anchors, tables.alias, drawn)
@@ -362,26 +353,26 @@ class BatchMaker:
                 return triplets
             draw_again(tables.alias, refused, drawn)
             refused = refused[self._refused(u[refused], triplets[refused, 2])]
-        if self.rows.any(np.array([len(refused)])):  # u is linked to almost all: draw from the other nodes alone
+        if self.rows.any(np.array([len(refused)])):  # u has almost all nodes as neighbours: draw from the others
             bags = self.rows.bags("adjacency", u[refused])
             draw_others(tables.weights, bags, self.allow_self_negative, refused, drawn)
         return triplets
 
     def _refused(self, u: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Whether j must not be ranked below the neighbours of u."""
+        """Return whether each j must be drawn again, because it is a neighbour of u or u itself."""
         linked = self.rows.linked(u, j)
         return linked if self.allow_self_negative else linked | (j == u)
 
 
 def bags_of_nodes(rows: GraphRows, nodes: np.ndarray, number: "Numbering | None" = None) -> Batch:
-    """The bags of some distinct nodes; the batch has no triplets."""
+    """Return a batch without triplets: the bags of distinct nodes."""
     number = number or Numbering()
     bags = rows.bags("attributes", nodes), rows.bags("adjacency", nodes)
     return Batch(np.empty((0, 3), np.int32), bags, (number(bags[0].indices), number(bags[1].indices)))
 
 
 class Prefetch:
-    """Prepare the next batch in a thread while this one is trained on; use it in a `with` statement."""
+    """Prepare the next batch in a thread during the current step; use it in a `with` statement."""
 
     def __init__(self, make: BatchMaker, steps: int):
         self._make, self._steps = make, steps
@@ -391,8 +382,8 @@ class Prefetch:
     def __call__(self, step: int) -> Batch:
         """Return batch number `step`, and begin the one after it."""
         ahead, self._next = self._next, None
-        found = ahead[1] if ahead and ahead[0] == step else self._pool.submit(self._make, step)
-        batch = found.result()
+        future = ahead[1] if ahead and ahead[0] == step else self._pool.submit(self._make, step)
+        batch = future.result()
         if step + 1 < self._steps:
             self._next = step + 1, self._pool.submit(self._make, step + 1)
         return batch
@@ -401,17 +392,17 @@ class Prefetch:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._pool.shutdown(wait=True)  # other ranks may be waiting for answers to what has begun
+        self._pool.shutdown(wait=True)  # other ranks may need this rank's answers for the batch
 
 
 class Numbering:
-    """Number the distinct entries of arrays by first appearance, with a hash table whose memory is kept."""
+    """Number the distinct entries of arrays by first appearance; the memory of its hash table is reused."""
 
     def __init__(self) -> None:
         self._keys, self._places = np.empty(0, np.int32), np.empty(0, np.int32)
 
     def __call__(self, numbers: np.ndarray) -> np.ndarray:
-        """Replace the entries (k,) int32 ≥ 0 by their places among the distinct ones, which are returned as int64.
+        """Replace entries (k,) int32 ≥ 0 by their places among the distinct entries, in place; return these, int64.
 
         >>> numbers = np.array([7, 3, 7], np.int32)
         >>> Numbering()(numbers), numbers

@@ -1,7 +1,7 @@
-"""Keep the state of a training on many ranks in a folder that any number of ranks can read.
+"""Save the state of a training on many ranks in a folder, from which any number of ranks can resume.
 
-A checkpoint is a folder `step-NNNNNNNN` with a manifest, `checkpoint.json`, written last; `LATEST` names the newest
-complete one. The last two stay, so that a damaged one costs some steps and not the run. All hosts see the same folder.
+A checkpoint is a folder `step-NNNNNNNN`; its manifest `checkpoint.json` is written last. The file `LATEST` names the
+newest complete checkpoint. The last two are kept in case one is damaged. All hosts must see the same folder.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from neural_brane.errors import CheckpointError
 from neural_brane.files.checkpoints import AFRESH, require_same
 from neural_brane.files.storage import Manifest, atomic, describe_files
 
-# PyTorch would pickle the layout of its files, and a pickle runs whatever was put there. Here the layout is plain JSON,
-# and the files of tensors are read by PyTorch's loader that takes nothing but tensors.
+# PyTorch would pickle the layout of its files, and loading a pickle can run any code. So the layout is saved as JSON,
+# and PyTorch's loader for tensors only reads the other files.
 
-KEEP = 2
+KEEP = 2  # checkpoints to keep
 EVERY = 100  # steps between two checkpoints
 LATEST = "LATEST"
-BLOCK_BYTES = 128 << 20  # of a table that are written or read at once: PyTorch copies what it writes and reads
-Layout = dict[str, Any]  # `tensors`, by name: dtype, size and chunks; `stored`: where each block lies
+BLOCK_BYTES = 128 << 20  # bytes of a table per block; PyTorch copies each block that it writes or reads
+Layout = dict[str, Any]  # `tensors`: dtype, size and chunks by name; `stored`: the place of each block
 
 
 class Writer(FileSystemWriter):
-    """Write tensors to a folder, one file for each rank; afterwards rank 0 has their `layout`."""
+    """Write tensors to a folder, one file per rank; afterwards rank 0 has their `layout`."""
 
     layout: Layout
 
@@ -54,18 +54,11 @@ class Writer(FileSystemWriter):
         super().__init__(folder, single_file_per_rank=True, sync_files=True, thread_count=1)
 
     def finish(self, metadata: Metadata, results: list[Any]) -> None:
-        """Keep what PyTorch would pickle."""
+        """Keep the layout, which PyTorch would pickle."""
+        blocks = [(block.index, block.storage_data) for results_of_rank in results for block in results_of_rank]
         stored = [
-            [
-                result.index.fqn,
-                None if result.index.offset is None else list(result.index.offset),
-                place.relative_path,
-                place.offset,
-                place.length,
-            ]
-            for results_of_rank in results
-            for result in results_of_rank
-            for place in [result.storage_data]
+            [index.fqn, None if index.offset is None else list(index.offset), at.relative_path, at.offset, at.length]
+            for index, at in blocks
         ]
         tensors = {
             name: {
@@ -80,14 +73,14 @@ class Writer(FileSystemWriter):
 
 
 class Reader(FileSystemReader):
-    """Read the tensors of a folder by the layout that a `Writer` has kept."""
+    """Read the tensors of a folder by the layout of a `Writer`."""
 
     def __init__(self, folder: Any, layout: Layout):
         super().__init__(folder)
         self._layout = layout
 
     def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
-        """Return what PyTorch would have pickled."""
+        """Return the layout as the metadata that PyTorch would have pickled."""
         stored = {
             MetadataIndex(name, offset): _StorageInfo(path, start, length)
             for name, offset, path, start, length in self._layout["stored"]
@@ -102,14 +95,14 @@ class Reader(FileSystemReader):
 
 @contextmanager
 def sharded() -> Iterator[None]:
-    """Keep PyTorch from warning of sharded tensors, which TorchRec's tables still are."""
+    """Suppress PyTorch's warning about sharded tensors, which TorchRec's tables still are."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Please use DTensor", FutureWarning)
         yield
 
 
 def in_blocks(tensors: Mapping[str, Any], group: Any = None) -> dict[str, Any]:
-    """The same tensors, sharded ones cut into blocks of rows that share their memory; all ranks call it."""
+    """Return the same tensors, with sharded ones cut into blocks of rows that share their memory. All ranks call it."""
     made: dict[str, Any] = dict(tensors)
     for name, tensor in tensors.items():
         if not isinstance(tensor, ShardedTensor):
@@ -129,7 +122,7 @@ def in_blocks(tensors: Mapping[str, Any], group: Any = None) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class CheckpointManifest(Manifest):
-    """Contents of `checkpoint.json`: the run, the step that comes next, how many ranks saved it, and plain numbers."""
+    """The contents of `checkpoint.json`: the run, the next step, the number of ranks, and plain numbers."""
 
     FORMAT: ClassVar = "neural-brane distributed checkpoint"
     VERSION: ClassVar = 1
@@ -145,11 +138,11 @@ class CheckpointManifest(Manifest):
 
 
 class Checkpoints:
-    """The checkpoints of a run in a folder; all ranks call its methods together.
+    """The checkpoints of a run in a folder; all ranks call the methods together.
 
-    identity: what the run is, from `neural_brane.files.checkpoints.identify`; those of another run are refused, but for
-    parameters that are `free` to differ. every: steps between two. keep: how many stay. group: a process group on the
-    CPU for what ranks tell each other; the default one when None.
+    identity: the identity of the run, from `files.checkpoints.identify`. Checkpoints of another run are refused;
+    parameters in `free` may differ. every: steps between two checkpoints. keep: checkpoints to keep. group: a process
+    group on the CPU for messages between ranks, or None for the default group.
     """
 
     def __init__(
@@ -166,67 +159,69 @@ class Checkpoints:
         self.rank, self.ranks = dist.get_rank(group), dist.get_world_size(group)
         self._free = free
         self._found: tuple[Path, CheckpointManifest] | None = None
-        self._latest: str | None = None  # as this run has last seen or written it
+        self._latest: str | None = None  # content of `LATEST` when this run last read or wrote it
 
     def due(self, step: int) -> bool:
-        """Whether to save after so many steps."""
+        """Return whether to save a checkpoint after so many steps."""
         return step > 0 and step % self.every == 0
 
     def find(self) -> CheckpointManifest | None:
-        """The newest whole checkpoint, which `read` then reads; None where there is none yet."""
+        """Return the manifest of the newest undamaged checkpoint, which `read` then reads, or None."""
         damage: list[str] = []
-        self._latest = self._tell_all(self._read_latest)
-        for name in self._tell_all(self._list):
-            found = self._check(self.folder / name)
-            if isinstance(found, str):
-                damage.append(found)
+        self._latest = self._on_first(self._read_latest)
+        for name in self._on_first(self._list):
+            manifest = self._check(self.folder / name)
+            if isinstance(manifest, str):
+                damage.append(manifest)
                 continue
-            require_same(self.folder / name, found.run, self.identity, self._free)
+            require_same(self.folder / name, manifest.run, self.identity, self._free)
             if damage and self.rank == 0:
-                warnings.warn(f"{'; '.join(damage)}; the checkpoint before it, {name}, is used", stacklevel=2)
-            self._found = self.folder / name, found
-            return found
+                warnings.warn(f"{'; '.join(damage)}; resuming from the checkpoint before it, {name}", stacklevel=2)
+            self._found = self.folder / name, manifest
+            return manifest
         if damage:
-            raise CheckpointError(f"{'; '.join(damage)}; no checkpoint in {self.folder} is whole; {AFRESH}")
+            raise CheckpointError(f"{'; '.join(damage)}; all checkpoints in {self.folder} are damaged; {AFRESH}")
         return None
 
     def read(self, tensors: Mapping[str, Any]) -> None:
-        """Fill tensors, plain or sharded in any way, with what the checkpoint that was found has under their names."""
-        assert self._found is not None  # noqa: S101  a mistake of ours
-        path, found = self._found
-        reader = Reader(path, found.layout)
+        """Fill tensors from the checkpoint that `find` returned, by name; they may be sharded in another way."""
+        assert self._found is not None  # noqa: S101  `find` comes first
+        path, manifest = self._found
+        reader = Reader(path, manifest.layout)
         try:
             with sharded():
                 for name, tensor in tensors.items():
-                    kept = found.layout["tensors"].get(name)
-                    if kept is None or kept["size"] != list(tensor.size()):
-                        size = "absent" if kept is None else kept["size"]
+                    stored = manifest.layout["tensors"].get(name)
+                    if stored is None or stored["size"] != list(tensor.size()):
+                        size = "missing" if stored is None else stored["size"]
                         raise CheckpointError(f"{path}: '{name}' is {size}, not {list(tensor.size())}; {AFRESH}")
                 dcp.load(in_blocks(tensors, self.group), storage_reader=reader, process_group=self.group)
         except CheckpointException as error:
             raise CheckpointError(f"{path}: cannot be read ({_first(error)}); {AFRESH}") from error
 
     def save(self, step: int, tensors: Mapping[str, Any], numbers: Mapping[str, Any]) -> None:
-        """Save the state before `step`. One that cannot be written costs no more than the file: training goes on.
+        """Save the state before `step`; warn and continue if it cannot be written.
 
-        tensors: sharded over the ranks, or plain and the same on all. numbers: anything that JSON can hold.
+        tensors: sharded over the ranks, or plain and equal on all ranks. numbers: values that JSON can store.
         """
         path = self.folder / f"step-{step:08d}"
-        self._tell_all(lambda: self._make_room(path))
+        self._on_first(lambda: self._make_room(path))
         writer = Writer(path)
         try:
             with sharded():
                 dcp.save(in_blocks(tensors, self.group), storage_writer=writer, process_group=self.group)
         except CheckpointException as error:
             if self.rank == 0:
-                warnings.warn(f"{path}: could not be written ({_first(error)}); training goes on", stacklevel=2)
+                warnings.warn(
+                    f"{path}: the checkpoint could not be written ({_first(error)}); training continues", stacklevel=2
+                )
             return
         files: dict[str, Any] = {}
-        for some in self._gather(describe_files(path, [file.name for file in path.glob(f"__{self.rank}_*")])):
-            files |= some
+        for own in self._gather(describe_files(path, [file.name for file in path.glob(f"__{self.rank}_*")])):
+            files |= own
 
         def finish() -> None:
-            """Write the manifest of a checkpoint whose files are all there, name it, and remove the older ones."""
+            """Write the manifest and `LATEST`, and remove older checkpoints."""
             run = dict(self.identity)
             CheckpointManifest(files, run, step, self.ranks, dict(numbers), writer.layout).write(path)
             with atomic(self.folder / LATEST) as draft:
@@ -235,51 +230,51 @@ class Checkpoints:
             for name in self._list()[self.keep :]:
                 shutil.rmtree(self.folder / name, ignore_errors=True)
 
-        self._tell_all(finish)
+        self._on_first(finish)
 
     def _make_room(self, path: Path) -> None:
-        """Remove what an earlier attempt has left at this step; refuse a folder that another run has written to."""
+        """Make an empty folder for a checkpoint; refuse if another run has written to the parent folder meanwhile."""
         if self._read_latest() != self._latest:
-            raise CheckpointError(f"{self.folder}: another run saves its checkpoints there too; name another folder")
+            raise CheckpointError(f"{self.folder}: another run saves its checkpoints here too; give another folder")
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir(parents=True)
 
     def _list(self) -> list[str]:
-        """The folders of checkpoints, newest first: the one that `LATEST` names, then those before it."""
-        found = sorted((path.name for path in self.folder.glob("step-*") if path.is_dir()), reverse=True)
+        """Return the folders of checkpoints, newest first, beginning with the one that `LATEST` names."""
+        names = sorted((path.name for path in self.folder.glob("step-*") if path.is_dir()), reverse=True)
         latest = self._read_latest()
-        return found if latest not in found else found[found.index(latest) :]
+        return names if latest not in names else names[names.index(latest) :]
 
     def _read_latest(self) -> str | None:
         path = self.folder / LATEST
         return path.read_text().strip() if path.is_file() else None
 
     def _check(self, path: Path) -> CheckpointManifest | str:
-        """Return the manifest of a checkpoint, or what is wrong with it. Each rank looks at some of its files."""
+        """Return the manifest of a checkpoint, or a message about its damage. Each rank checks some of the files."""
 
         def read() -> CheckpointManifest:
-            found = CheckpointManifest.read(path)
-            found.check_sizes(path)
-            return found
+            manifest = CheckpointManifest.read(path)
+            manifest.check_sizes(path)
+            return manifest
 
-        wrong = ""
-        found: Any = None
+        damage = ""
+        manifest: Any = None
         try:
-            found = self._tell_all(read)
-            for name in list(found.files)[self.rank :: self.ranks]:
-                found.check_file(path, name)
+            manifest = self._on_first(read)
+            for name in list(manifest.files)[self.rank :: self.ranks]:
+                manifest.check_file(path, name)
         except (CheckpointError, OSError) as error:
-            wrong = str(error)
-        return next(filter(None, self._gather(wrong)), found)
+            damage = str(error)
+        return next(filter(None, self._gather(damage)), manifest)
 
     def _gather(self, one: Any) -> list[Any]:
-        """Return what each rank gives, on every rank."""
+        """Return the objects of all ranks, on every rank."""
         every: list[Any] = [None] * self.ranks
         dist.all_gather_object(every, one, group=self.group)
         return every
 
-    def _tell_all(self, make: Any) -> Any:
-        """Return what rank 0 makes, or raise its error, on every rank, so that none waits for it."""
+    def _on_first(self, make: Any) -> Any:
+        """Call `make` on rank 0 and return its result on every rank; if it raises an error, every rank raises it."""
         box: list[Any] = [None, None]
         if self.rank == 0:
             try:
@@ -293,6 +288,6 @@ class Checkpoints:
 
 
 def _first(error: CheckpointException) -> str:
-    """The first of the failures that PyTorch has gathered, in a line."""
+    """Return the first failure that PyTorch has gathered, as one line."""
     failure = next(iter(error.failures.values()))[0]
     return str(failure).splitlines()[0] if str(failure) else type(failure).__name__

@@ -1,4 +1,4 @@
-"""Embed a graph by many ranks: train both parts of the vectors of each rank's nodes, in step with the other ranks."""
+"""Embed a graph with many ranks: each rank trains both parts of its nodes' vectors, in step with the other ranks."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ from neural_brane.methods.spectral import Decomposition
 from neural_brane.methods.training import require_finite
 from neural_brane.progress import Meter, Reporter
 
-# Rank 0 writes the metrics of all. A line of the file is one JSON object::
+# Rank 0 writes the metrics of all ranks. Each line of the file is a JSON object::
 #
 #     {"step": 40, "triplets": 160000, "loss": 0.41, "triplets_per_second": 81000.0, "ranks": 2, "restarts": 1,
 #      "seconds": {"sample": 0.1, "lookup": 0.2}}
 #
-# Loss and seconds (by phase of a step) are means over the steps since the line before. A resumed run adds
+# Loss and seconds (per phase of a step) are means over the steps since the previous line. A resumed run adds a line
 # {"event": "resumed", …}. If a step appears twice, use the later line.
 
 INTERVAL = 1.0  # seconds between two lines
@@ -61,9 +61,9 @@ FILES = (".jsonl", ".json")
 
 
 class Sizes(NamedTuple):
-    """Sizes of a training that goes to its last epoch."""
+    """The sizes of a training that runs to its last epoch."""
 
-    batch: int  # triplets in a step of the whole job
+    batch: int  # triplets per step of all ranks together
     steps: int
     epochs: int
     nodes: int
@@ -71,9 +71,9 @@ class Sizes(NamedTuple):
 
 
 class Metrics:
-    """Count steps, seconds by phase and losses, and report them; ranks other than 0 only count.
+    """Count steps, losses and seconds per phase; rank 0 also reports them.
 
-    target: a file ending in .jsonl, or a folder that gets a file metrics.jsonl and TensorBoard's; None for neither.
+    target: a .jsonl file, a folder for metrics.jsonl and TensorBoard files, or None to write no file.
     """
 
     def __init__(
@@ -85,23 +85,24 @@ class Metrics:
         report: Reporter | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ):
-        tells = rank == 0
+        reports = rank == 0
         self.batch, self.steps, epochs, nodes, self.ranks = sizes
         self.restarts = 0
         self._clock = clock
-        self._meter = Meter(report if tells else None, self.steps * self.batch, "triplets", epochs=epochs, nodes=nodes)
-        self._target = None if target is None or not tells else Path(target)
+        total = self.steps * self.batch
+        self._meter = Meter(report if reports else None, total, "triplets", epochs=epochs, nodes=nodes)
+        self._target = None if target is None or not reports else Path(target)
         self._file = None if self._target is None else _open(self._target)
         self._board: Any = None
         self._seconds: dict[str, float] = {}
-        self._step = self._told = 0
-        self._sum, self._told_at = 0.0, clock()
+        self._step = self._written = 0  # steps done, and steps covered by the lines written so far
+        self._sum, self._written_at = 0.0, clock()
 
     def begin(self, step: int = 0, *, was: int | None = None) -> str | None:
-        """Begin at a step; returns a line of text where a run is resumed. was: the number of ranks before."""
-        self._step = self._told = step
+        """Begin at a step. If a run of `was` ranks is resumed, return a message that says so."""
+        self._step = self._written = step
         self._meter.resume(step * self.batch)
-        self._told_at = self._clock()
+        self._written_at = self._clock()
         if self._target is not None:
             earlier = sum(line.get("event") == "resumed" for line in read_lines(self._target))
             self.restarts = 0 if was is None else earlier + 1
@@ -117,7 +118,7 @@ class Metrics:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Count the seconds of the block as those of a phase."""
+        """Add the time that the block takes to a phase."""
         begun = self._clock()
         try:
             yield
@@ -125,34 +126,31 @@ class Metrics:
             self._seconds[name] = self._seconds.get(name, 0.0) + self._clock() - begun
 
     def advance(self, step: int, *, epoch: int, loss: float, mean: float) -> None:
-        """Count one step as done.
-
-        step: how many are done now. epoch: 1, 2, … loss: of the batch. mean: over the epoch so far, for progress.
-        """
+        """Count a step; step: the number of steps done. loss: the loss of the batch. mean: the mean of the epoch."""
         self._meter.advance(self.batch * (step - self._step), epoch=epoch, loss=mean)
         self._sum += loss
         self._step = step
         now = self._clock()
-        if self._file is not None and (step == self.steps or now - self._told_at >= INTERVAL):
-            self._tell(now)
+        if self._file is not None and (step == self.steps or now - self._written_at >= INTERVAL):
+            self._write_means(now)
 
     def close(self) -> None:
-        """Write what is not yet written."""
+        """Write the metrics of the last steps and close the files."""
         if self._file is not None:
-            if self._step > self._told:
-                self._tell(self._clock())
+            if self._step > self._written:
+                self._write_means(self._clock())
             self._file.close()
         if self._board is not None:
             self._board.close()
         self._file = self._board = None
 
-    def _tell(self, now: float) -> None:
-        steps = self._step - self._told
+    def _write_means(self, now: float) -> None:
+        steps = self._step - self._written
         line = {
             "step": self._step,
             "triplets": self._step * self.batch,
             "loss": self._sum / steps,
-            "triplets_per_second": round(steps * self.batch / max(now - self._told_at, 1e-9), 1),
+            "triplets_per_second": round(steps * self.batch / max(now - self._written_at, 1e-9), 1),
             "ranks": self.ranks,
             "restarts": self.restarts,
             "seconds": {name: round(value / steps, 6) for name, value in self._seconds.items()},
@@ -164,7 +162,7 @@ class Metrics:
             for name, value in self._seconds.items():
                 self._board.add_scalar(f"seconds/{name}", value / steps, self._step)
         self._seconds.clear()
-        self._sum, self._told, self._told_at = 0.0, self._step, now
+        self._sum, self._written, self._written_at = 0.0, self._step, now
 
     def _write(self, line: dict[str, Any]) -> None:
         if self._file is not None:
@@ -173,17 +171,13 @@ class Metrics:
 
 
 def metrics_file(target: str | Path) -> Path:
-    """The file of JSON lines.
-
-    >>> metrics_file("run.jsonl").as_posix(), metrics_file("runs").as_posix()
-    ('run.jsonl', 'runs/metrics.jsonl')
-    """
+    """Return the path of the file of JSON lines: `target`, or metrics.jsonl in the folder `target`."""
     path = Path(target)
     return path if path.suffix in FILES else path / "metrics.jsonl"
 
 
 def read_lines(target: str | Path) -> list[dict[str, Any]]:
-    """The lines of a file that are whole: the last of a job that was killed may be cut off."""
+    """Return the complete lines of a metrics file; a killed job may have cut off its last line."""
     path, lines = metrics_file(target), []
     for text in path.read_text().splitlines() if path.is_file() else ():
         try:
@@ -194,7 +188,7 @@ def read_lines(target: str | Path) -> list[dict[str, Any]]:
 
 
 def _open(target: Path) -> Any:
-    """The file of JSON lines, open to be added to: unlike a result, it is of use before it is whole."""
+    """Open the file of JSON lines for appending. It is not written atomically, because it is read during training."""
     path = metrics_file(target)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -203,24 +197,21 @@ def _open(target: Path) -> Any:
         raise ParameterError(f"--metrics {target}: cannot be written ({error.strerror}); choose another file") from None
     end = file.seek(0, 2)
     file.seek(max(end - 1, 0))
-    if file.read() not in (b"", b"\n"):  # the last line of a job that was killed
+    if file.read() not in (b"", b"\n"):  # a killed job left an incomplete line
         file.write(b"\n")
     return file
 
 
-# Epochs of batches as in one process, with checkpoints and metrics on the way.
-
-
 class Watchers(NamedTuple):
-    """Followers of a training: the file or folder of metrics, checkpoints, and a function that prints a line."""
+    """Objects that follow a training: a file or folder for metrics, checkpoints, a function that prints a line."""
 
-    target: str | Path | None = None
+    metrics: str | Path | None = None
     checkpoints: Checkpoints | None = None
-    tell: Callable[[str], None] = lambda line: None
+    print_line: Callable[[str], None] = lambda line: None
 
 
 class RankTraining(Epochs):
-    """One run of stochastic gradient descent by all ranks; each calls it at once."""
+    """Training by all ranks, in the same epochs and batches as in one process; all ranks call its methods together."""
 
     def __init__(self, settings: dict[str, Any], model: ShardedModel, metrics: Metrics, watchers: Watchers):
         super().__init__(settings, start_numbers())
@@ -228,7 +219,7 @@ class RankTraining(Epochs):
         self.total = settings["epochs"] * settings["batches_per_epoch"]
 
     def begin(self, seed: int) -> int:
-        """Bring the model to its first values, or to where a checkpoint was left; returns the step that comes next."""
+        """Initialise the model or load it from a checkpoint; return the number of the next step."""
         checkpoints, metrics = self.watchers.checkpoints, self.metrics
         kept = checkpoints.find() if checkpoints else None
         if kept is None or checkpoints is None:
@@ -240,7 +231,7 @@ class RankTraining(Epochs):
         self.losses, self.model.scale = self.numbers["losses"], self.numbers["scale"]
         self.require_no_earlier_end()
         if line := metrics.begin(kept.step, was=kept.ranks):
-            self.watchers.tell(line)
+            self.watchers.print_line(line)
         return kept.step
 
     def run(
@@ -248,8 +239,8 @@ class RankTraining(Epochs):
     ) -> None:
         """Train from step `first` to the last, or until the loss is flat.
 
-        batches: a rank's share of a batch by its number. together: steps whose losses are looked at together, since
-        reading one waits for the GPU.
+        batches: returns the rank's share of a batch by its number. together: the number of steps after which losses
+        are read; more than one, because reading a loss waits for the GPU.
         """
         at, per_epoch = first, self.settings["batches_per_epoch"]
         losses: list[torch.Tensor] = []
@@ -273,7 +264,7 @@ class RankTraining(Epochs):
         require_finite(arrays, f"epoch {len(self.losses)}", **self.remedies())
 
     def _count(self, at: int, losses: list[torch.Tensor]) -> None:
-        """Count the losses of the steps up to `at`."""
+        """Count the losses of the last steps before step `at`."""
         known = torch.stack(losses).double().cpu().numpy()
         per_epoch = self.settings["batches_per_epoch"]
         for number, loss in enumerate(known):
@@ -282,26 +273,26 @@ class RankTraining(Epochs):
             self.metrics.advance(step + 1, epoch=step // per_epoch + 1, loss=float(loss), mean=mean)
 
 
-BLOCK_NODES = 1 << 20  # nodes whose numbers of neighbours are looked up together
-VECTOR_NODES = 8_192  # nodes of a rank that are embedded at a time
+BLOCK_NODES = 1 << 20  # nodes whose degrees are read at a time
+VECTOR_NODES = 8_192  # nodes embedded at a time
 
 
 class ShardFacts(Facts):
-    """The facts of a graph in parts that the parameters follow from; all ranks ask for them at once."""
+    """The facts of a graph in shards that decide parameters; all ranks read them together."""
 
     def __init__(self, shards: AnyShards, exchange: Exchange):
         self._shards, self._exchange, self.nodes = shards, exchange, shards.nodes
 
     @cached_property
     def tell_apart(self) -> bool:
-        """Whether some attribute tells nodes apart."""
+        """True if some attribute distinguishes nodes."""
         return OwnGraph(self._shards, self._exchange).tell_apart
 
     @cached_property
     def can_rank(self) -> bool:
-        """Whether a node has both a neighbour and a linked node that is not its neighbour."""
+        """True if a node has both a neighbour and a linked node that is not its neighbour."""
         rows = GraphRows(self._shards, self._exchange)
-        linked, least = 0, self.nodes  # linked nodes, and the fewest that one of them may not be ranked against
+        linked, least = 0, self.nodes  # linked nodes, and the fewest that one of them excludes: itself and neighbours
         for first in range(rows.own.start, rows.own.stop, BLOCK_NODES):
             degree, loops = rows.degrees(first, min(first + BLOCK_NODES, rows.own.stop))
             known = degree > 0
@@ -312,15 +303,15 @@ class ShardFacts(Facts):
 
 
 class Ranks(NamedTuple):
-    """Exchanges between ranks: through the memory of their hosts, and through that of their devices."""
+    """Exchanges between ranks through the memory of their hosts and of their devices."""
 
     host: Exchange
     device: Exchange
-    by_range: bool = False  # whether a rank maps the parts of its own nodes alone
+    by_range: bool = False  # True if a rank reads only the shards of its own nodes
 
 
 class Trained(NamedTuple):
-    """A model that ranks have trained, and what it takes to make vectors of it."""
+    """A model that all ranks have trained, with everything needed to compute vectors."""
 
     model: ShardedModel
     rows: GraphRows
@@ -328,9 +319,9 @@ class Trained(NamedTuple):
     losses: list[float]
 
     def vectors(self, output: str) -> Iterator[np.ndarray]:
-        """The vectors of the nodes that this rank owns, in the form that `output` asks for.
+        """Yield the vectors of this rank's nodes in blocks (nodes, width) float32; output: as in `NeuralBrane`.
 
-        All ranks go through as many blocks, since all look rows up at once; the last may be empty for some.
+        All ranks look up rows together, so all yield equally many blocks; the last ones may be empty.
         """
         model, own = self.model, self.model.neighbours.own
         weight, bias = model.weight.cpu().numpy(), model.bias.cpu().numpy()
@@ -338,22 +329,22 @@ class Trained(NamedTuple):
             nodes = np.arange(min(own.start + first, own.stop), min(own.start + first + VECTOR_NODES, own.stop))
             batch = bags_of_nodes(self.rows, nodes)
             with torch.no_grad():
-                asked = zip(model.tables, batch.ids, strict=True)
-                found = [table.lookup(torch.from_numpy(ids).to(model.device)).cpu().numpy() for table, ids in asked]
-            small = Model(np.ascontiguousarray(found[0]), np.ascontiguousarray(found[1]), weight, bias)
+                pairs = zip(model.tables, batch.ids, strict=True)
+                rows = [table.lookup(torch.from_numpy(ids).to(model.device)).cpu().numpy() for table, ids in pairs]
+            small = Model(np.ascontiguousarray(rows[0]), np.ascontiguousarray(rows[1]), weight, bias)
             pooled = cpu.embed(small, *batch.bags, np.arange(len(nodes), dtype=np.int32), self.kernel)
             if output == "hidden":
                 yield cpu.hide(Model(pooled, pooled, weight, bias), pooled)
             elif output == "released":
                 d1 = self.kernel.attribute_dim
-                rows = model.neighbours.local[first : first + len(nodes), : weight.shape[1] - d1]
-                yield np.hstack([rows.cpu().numpy(), np.maximum(pooled[:, :d1], 0)])
+                own_rows = model.neighbours.local[first : first + len(nodes), : weight.shape[1] - d1]
+                yield np.hstack([own_rows.cpu().numpy(), np.maximum(pooled[:, :d1], 0)])
             else:
                 yield pooled
 
 
 def own_spectral(shards: AnyShards, ranks: Ranks, settings: dict[str, Any], seed: int) -> Decomposition:
-    """The spectral part of the nodes that this rank owns."""
+    """Compute the spectral part of the nodes that this rank owns."""
     if not settings["spectral_dim"]:
         return Decomposition.empty(len(node_range(shards.nodes, ranks.host.rank, ranks.host.ranks)))
     progress = settings["progress"] if ranks.host.rank == 0 else None
@@ -364,17 +355,17 @@ def own_spectral(shards: AnyShards, ranks: Ranks, settings: dict[str, Any], seed
 def train(
     shards: AnyShards, ranks: Ranks, settings: dict[str, Any], seed: int, watchers: Watchers | None = None
 ) -> Trained:
-    """Train the learned part, from its start or from where its checkpoint was left."""
+    """Train the learned part, from the beginning or from a checkpoint."""
     own, watchers = settings | {"dim": settings["dim"] - settings["spectral_dim"]}, watchers or Watchers()
     batch, kernel, host = own["batch_size"], kernel_settings(own), ranks.host
     if batch < host.ranks:
-        raise ParameterError(f"batch_size={batch} is less than one triplet for each of {host.ranks} ranks")
-    # Batches are made ahead, so ranks that ask one another for rows need a group of their own.
+        raise ParameterError(f"batch_size={batch} is smaller than the number of ranks, {host.ranks}; give a larger one")
+    # A thread prepares the next batch during a step, so its requests for rows need a separate process group.
     rows = GraphRows(shards, Exchange(distributed.new_group(backend="gloo")) if ranks.by_range else None)
     options = {name: own[name] for name in ("negative_power", "allow_self_negative")}
     model = ShardedModel(shards.attributes, shards.nodes, own, ranks.device)
     sizes = Sizes(batch, own["epochs"] * own["batches_per_epoch"], own["epochs"], shards.nodes, host.ranks)
-    counter = Metrics(watchers.target, sizes, rank=host.rank, report=own["progress"])
+    counter = Metrics(watchers.metrics, sizes, rank=host.rank, report=own["progress"])
     training = RankTraining(own, model, counter, watchers)
     with ExitStack() as stack:
         stack.callback(counter.close)
@@ -394,10 +385,8 @@ def train(
     return Trained(model, rows, kernel, training.losses)
 
 
-# A graph in parts becomes vectors in parts: each rank holds and writes those of its own nodes; nothing is gathered.
-
-FREE = ("epochs", "tolerance", "threads", "device")  # may change when a checkpoint is resumed
-WRITTEN_ROWS = 8_192  # vectors of a part that are written at once
+FREE = ("epochs", "tolerance", "threads", "device")  # parameters that may change when a checkpoint is resumed
+WRITTEN_ROWS = 8_192  # vectors written at a time
 
 
 def embed_shards(
@@ -414,21 +403,21 @@ def embed_shards(
     tell: Callable[[str], None] = lambda line: None,
     **parameters: Any,
 ) -> None:
-    """Embed the graph of a folder that `brane shard` has made; all ranks of a job call it at once.
+    """Embed a graph in a folder of shards, as `brane shard` writes it. All ranks of a job call this together.
 
-    output: a folder, in which every rank writes the vectors of its own nodes as one part. job: of
-    `neural_brane.distributed.launch.join`. checkpoint: a folder that all hosts see; where it has one of the same run,
-    training resumes from it, on any number of ranks. metrics: a .jsonl file or a folder. parts_format: npy or parquet.
-    by_range: each rank maps the parts of its own nodes alone, for graphs that do not fit a host's disk or memory.
-    parameters: of `NeuralBrane`; a seed that is not given is drawn, or 0 where there is a checkpoint.
+    output: a folder in which each rank writes the vectors of its nodes as one file. job: from `launch.join`.
+    checkpoint: a folder that all hosts see; training resumes from a checkpoint of the same run, on any number of ranks.
+    metrics: a .jsonl file or a folder. parts_format: "npy" or "parquet". by_range: each rank reads only the shards of
+    its own nodes, for graphs larger than a host's memory. tell: called with a line of text when a run is resumed.
+    parameters: for `NeuralBrane`; a missing `seed` is drawn at random, or 0 if there is a checkpoint.
     """
     shards, host = open_shards(folder), Exchange(job.group)
     device = host
     if job.device != "cpu":
         if by_range:
-            raise ParameterError("a GPU holds the whole graph beside its share of the tables; leave --by-range out")
+            raise ParameterError("--by-range does not work with GPUs, which keep the whole graph; leave it out")
         device = Exchange()
-        device.device = torch.device(job.device)  # the group has gloo too, by which it would be taken for the CPU's
+        device.device = torch.device(job.device)  # set here, because a group with gloo and NCCL counts as a CPU group
     settings = NeuralBrane(**parameters).settings_by(ShardFacts(shards, host))
     seed = settings["seed"] if settings["seed"] is not None else 0 if checkpoint is not None else secrets.randbits(62)
     seed = int(host.from_first(np.array([seed], np.int64))[0])
@@ -439,15 +428,15 @@ def embed_shards(
         kept = Checkpoints(checkpoint, identity, every=checkpoint_every or EVERY, free=FREE, group=job.group)
     ranks = Ranks(host, device, by_range)
     with cpu.threads(settings["threads"]):
-        spectral, found = own_spectral(shards, ranks, settings, seed), None
+        spectral, trained = own_spectral(shards, ranks, settings, seed), None
         if settings["spectral_dim"] < settings["dim"]:
-            found = train(shards, ranks, settings, seed, Watchers(metrics, kept, tell))
-        learned = found.vectors(settings["output"]) if found else iter(())
+            trained = train(shards, ranks, settings, seed, Watchers(metrics, kept, tell))
+        learned = trained.vectors(settings["output"]) if trained else iter(())
         joint = join_own(spectral.vectors, learned, settings, host)
     _write(Path(output), shards, host, joint.vectors, parts_format)
-    host.wait()  # until all parts are there
+    host.wait()  # until all ranks have written their vectors
     if host.rank == 0:
-        losses = found.losses if found else []
+        losses = trained.losses if trained else []
         finish(output, parts=host.ranks, provenance=_provenance(shards, settings, seed, losses))
     host.wait()
 
@@ -457,7 +446,7 @@ def _facts(shards: Shards) -> dict[str, Any]:
 
 
 def _identify(shards: Shards, settings: dict[str, Any], seed: int) -> dict[str, Any]:
-    """Identify a run, whatever its number of ranks: by settings, seed, and the checksums of the graph's files."""
+    """Return the identity of a run: settings, seed and checksums of the graph's files, but not the number of ranks."""
     deciding = {name: value for name, value in settings.items() if name not in ("seed", "progress", "checkpoint")}
     digest = hashlib.sha256(json.dumps(shards.manifest.files, sort_keys=True).encode()).hexdigest()[:16]
     code = identify_code(NeuralBrane, deciding, on_cpu=False)
@@ -465,7 +454,7 @@ def _identify(shards: Shards, settings: dict[str, Any], seed: int) -> dict[str, 
 
 
 def _write(output: Path, shards: Shards, host: Exchange, vectors: np.ndarray, kind: Any) -> None:
-    """Write the vectors of this rank's nodes as its part."""
+    """Write the vectors of this rank's nodes to its file."""
     own, width = node_range(shards.nodes, host.rank, host.ranks), vectors.shape[1]
     with PartWriter(output, host.rank, first=own.start, rows=len(own), dim=width, kind=kind) as part:
         for number in range(len(shards)):
@@ -479,7 +468,7 @@ def _write(output: Path, shards: Shards, host: Exchange, vectors: np.ndarray, ki
 
 
 def _provenance(shards: Shards, settings: dict[str, Any], seed: int, losses: list[float]) -> dict[str, Any]:
-    """Return what is needed to make the vectors again."""
+    """Return the facts needed to make the vectors again."""
     parameters = NeuralBrane(**settings).deciding_parameters() | {"seed": seed}
     made = {"method": NeuralBrane.title, "parameters": parameters, "data": _facts(shards), "version": __version__}
     if not losses:
@@ -491,9 +480,9 @@ def _provenance(shards: Shards, settings: dict[str, Any], seed: int, losses: lis
 def learn_graph(
     graph: AttributedGraph, settings: dict[str, Any], seed: int
 ) -> tuple[Decomposition, LearnedPart | None]:
-    """Learn both parts of a graph for `NeuralBrane(device="distributed")`; all ranks call it.
+    """Learn both parts of all vectors for `NeuralBrane(device="distributed")`; all ranks call this with the same graph.
 
-    Every rank has the graph and gets both parts whole; the learned one is None where there is none.
+    Every rank returns both parts of all nodes; the learned part is None if all columns are spectral.
     """
     require_packages()
     settings = settings | {"threads": settings["threads"] or own_threads()}
@@ -504,18 +493,18 @@ def learn_graph(
             host = Exchange(stack.enter_context(join()).group)
         else:
             raise ParameterError(
-                "device='distributed' makes no sense here: this process is not one of several ranks; start the program "
-                "with 'torchrun --nproc-per-node 2 PROGRAM', or train with 'brane distributed embed SOURCE --ranks 2'"
+                "device='distributed' needs several ranks, but this process is not one; start the program with "
+                "'torchrun --nproc-per-node 2 PROGRAM', or train with 'brane distributed embed SOURCE --ranks 2'"
             )
         if host.device.type != "cpu":
-            raise ParameterError("this group of ranks talks by GPUs; give one of backend gloo")
+            raise ParameterError("the process group uses NCCL, but device='distributed' trains on CPUs; use gloo")
         stack.enter_context(cpu.threads(settings["threads"]))
-        seed = int(host.from_first(np.array([seed], np.int64))[0])  # one that was drawn differs by rank
+        seed = int(host.from_first(np.array([seed], np.int64))[0])  # a random seed differs between ranks
         shards, ranks = parts_of(graph), Ranks(host, host)
         own = own_spectral(shards, ranks, settings, seed)
         spectral = Decomposition(host.gather(own.vectors), own.values)
         if settings["spectral_dim"] == settings["dim"]:
             return spectral, None
-        found = train(shards, ranks, settings, seed)
+        trained = train(shards, ranks, settings, seed)
         bags = bags_of(graph.attributes), bags_of(graph.adjacency)
-        return spectral, LearnedPart(found.model.whole(), bags, found.kernel, found.losses)
+        return spectral, LearnedPart(trained.model.whole(), bags, trained.kernel, trained.losses)

@@ -16,7 +16,7 @@ from neural_brane.kernels.threads import SLAB_COLUMNS
 from neural_brane.methods.training import ALIAS, DOUBLE, SINGLE, Moments, spectral_width
 from neural_brane.sampling.triplets import TripletSampler
 
-# A rank looks up a row once per step, even if many bags hold it. So traffic depends on the number of distinct rows:
+# A rank looks up a row once per step, even if many bags contain it. So traffic depends on the number of distinct rows:
 # `count_rows` counts them for drawn triplets, and `expected_rows` estimates them from the sizes of a graph.
 
 ID, ENTRY, ANSWER = 8, 4, 1  # bytes of a row number, of an entry of a bag, of a yes or no
@@ -55,11 +55,7 @@ class Traffic(NamedTuple):
 
 
 def shares(triplets: np.ndarray, ranks: int) -> list[np.ndarray]:
-    """Divide a batch of B triplets among W ranks: rank r takes numbers r·B/W up to (r + 1)·B/W.
-
-    >>> [len(share) for share in shares(np.zeros((10, 3), np.int32), 4)]
-    [2, 3, 2, 3]
-    """
+    """Divide a batch of B triplets among W ranks: rank r takes numbers r·B/W up to (r + 1)·B/W."""
     ends = np.arange(ranks + 1) * len(triplets) // ranks
     return [triplets[first:last] for first, last in pairwise(ends)]
 
@@ -72,12 +68,7 @@ def distinct_rows(matrix: sparse.csr_array, nodes: np.ndarray) -> np.ndarray:
 
 
 def count_rows(adjacency: sparse.csr_array, attributes: sparse.csr_array, triplets: np.ndarray) -> BatchRows:
-    """Count the rows and entries that the triplets (count, 3) of one rank need.
-
-    >>> path = sparse.csr_array(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]))
-    >>> count_rows(path, sparse.csr_array(np.eye(3)), np.array([[0, 1, 2], [0, 1, 2]]))
-    BatchRows(triplets=2, nodes=3, attribute_entries=3, neighbour_entries=4, attribute_rows=3, neighbour_rows=3)
-    """
+    """Count the rows and entries that the triplets (count, 3) of one rank need."""
     nodes = np.unique(triplets)
     return BatchRows(
         triplets=len(triplets),
@@ -90,9 +81,9 @@ def count_rows(adjacency: sparse.csr_array, attributes: sparse.csr_array, triple
 
 
 def expected_rows(sizes: Sizes, triplets: int, nodes: int | None = None) -> BatchRows:
-    """Estimate the rows and entries of some triplets, as if all nodes had equally many neighbours and attributes.
+    """Estimate the rows and entries of triplets, as if all nodes had equally many neighbours and attributes.
 
-    In truth hubs are drawn more often and need more rows. nodes: the number of distinct nodes, if already known.
+    Real hubs are drawn more often and need more rows. nodes: the number of distinct nodes, if already known.
     """
     drawn = distinct(sizes.nodes, 3 * triplets) if nodes is None else nodes
     bags = [drawn * entries / max(sizes.nodes, 1) for entries in (sizes.attribute_entries, sizes.links)]
@@ -101,11 +92,7 @@ def expected_rows(sizes: Sizes, triplets: int, nodes: int | None = None) -> Batc
 
 
 def distinct(items: float, draws: float) -> float:
-    """Return the expected number of items drawn at least once, if all are equally likely.
-
-    >>> round(distinct(1_000_000, 1_000)), round(distinct(100, 10_000))
-    (1000, 100)
-    """
+    """Return the expected number of items drawn at least once, if all are equally likely."""
     return -items * math.expm1(-draws / items) if items else 0.0
 
 
@@ -142,16 +129,16 @@ PROGRAM_BYTES = 480_000_000  # Python, PyTorch, TorchRec and compiled kernels; r
 BLOCK_NODES = 65_536  # nodes whose vectors are made at a time
 COPIES = 6  # copies of a batch's rows: received, in order, after the step, gradients, and two of the rows sent
 NUMBERING = 40  # bytes per entry of the larger bags, to renumber its row
-MOST_ROWS = 65_536  # fetched rows that a product holds at once; at least as many as a rank owns
+MOST_ROWS = 65_536  # fetched rows that a product keeps at a time; at least as many as a rank owns
 FETCHED = 32  # bytes per row that products fetch: its number, the rank that needs it, its scale in four matrices
 LENGTHS = 16  # bytes per row and rank: every rank gets the lengths of all bags
-BATCHES = 2  # one is prepared while the other is trained
+BATCHES = 2  # batches in memory: one in training, the next in preparation
 SAMPLING = 20  # bytes per node, once per host: candidates for u, the alias table and its weights
-MAKING = ALIAS + 8 + 9  # bytes per node on a host's first rank, to make these: weights, degrees and self-loops
+MAKING = ALIAS + 8 + 9  # bytes per node for making these tables on a host's first rank
 
 
 class RankEstimate(NamedTuple):
-    """The memory and traffic of one of several ranks, without the program."""
+    """The memory and traffic of one of several ranks, without the memory of the program itself."""
 
     moments: Moments
     graph: int  # bytes of a rank's range of the graph
@@ -209,15 +196,15 @@ def _share(count: int, ranks: int) -> int:
 def _moments(sizes: Sizes, settings: dict[str, Any], ranks: int, batch: BatchRows) -> Moments:
     """Return the bytes of each array at each moment of a training, without the graph."""
     rows, width = _share(sizes.nodes, ranks), settings["spectral_dim"]
-    found: dict[str, dict[str, int]] = {}
+    moments: dict[str, dict[str, int]] = {}
     if width:
-        found["spectral products"] = _spectral(sizes, settings, ranks)
+        moments["spectral products"] = _spectral(sizes, settings, ranks)
     spectral = {"spectral vectors": SINGLE * rows * width} if width else {}
     if width < settings["dim"]:
         attribute_row, neighbour_row = row_bytes(settings)
         spectral["tables"] = _share(sizes.attributes, ranks) * attribute_row + rows * neighbour_row
-        found["sampling tables"] = spectral | {"made by a host's first rank": MAKING * sizes.nodes}
-        found["training"] = spectral | {
+        moments["sampling tables"] = spectral | {"made by a host's first rank": MAKING * sizes.nodes}
+        moments["training"] = spectral | {
             "bags of batches": round(BATCHES * (_bags(batch) + 24 * batch.triplets)),
             "lengths of TorchRec's bags": round(LENGTHS * ranks * (batch.attribute_rows + batch.neighbour_rows)),
             "rows and gradients": round(COPIES * _arrived(batch, settings)),
@@ -225,8 +212,8 @@ def _moments(sizes: Sizes, settings: dict[str, Any], ranks: int, batch: BatchRow
         }
     block = expected_rows(sizes, 0, nodes=min(BLOCK_NODES, rows))
     arriving = {"rows and bags of a block": round(_arrived(block, settings) + _bags(block))}
-    found["vectors"] = spectral | {"vectors": SINGLE * rows * settings["dim"]} | arriving
-    return found
+    moments["vectors"] = spectral | {"vectors": SINGLE * rows * settings["dim"]} | arriving
+    return moments
 
 
 def _spectral(sizes: Sizes, settings: dict[str, Any], ranks: int) -> dict[str, int]:

@@ -15,8 +15,8 @@ from neural_brane.kernels.gpu import DEVICE, INTERPRETED, Limits, Trainer, place
 from neural_brane.kernels.model import Bags, Model, Settings, bags_of
 from neural_brane.sampling.triplets_gpu import TripletSampler
 
-# Batches are made on the GPU, which holds the whole graph. The kernels read a copy of the bags. For the nodes of a batch
-# the copy's entries are renumbered: from rows of the whole table to rows that were looked up.
+# The GPU has the whole graph in memory and makes the batches. The kernels read a copy of the bags, in which the entries
+# of a batch's nodes are renumbered from rows of the whole table to the rows that were looked up.
 
 BLOCK = 32  # entries of a bag that one program reads at a time
 SPARE = 1.25  # memory for looked-up rows, as a multiple of the first batch's need
@@ -33,7 +33,7 @@ class DeviceBatch(NamedTuple):
 
 
 class DeviceBatches:
-    """A maker of batches on its own stream: it makes the next batch while the GPU trains on this one."""
+    """Make batches on a separate stream, so that the next batch is made during the current step."""
 
     def __init__(
         self, attributes: sparse.csr_array, adjacency: sparse.csr_array, share: range, batch: int, **options: Any
@@ -73,7 +73,7 @@ class DeviceBatches:
         triplets = self._sampler.draw(step * self._batch + self._share.start, len(self._share))
         nodes = triplets.view(-1)
         owners = torch.empty(self._rows[1], dtype=torch.int32, device=DEVICE)
-        owners[nodes.long()] = self._slots  # any one of a node's slots will do
+        owners[nodes.long()] = self._slots  # any slot of a node works as its owner
         ids, places = [], []
         for bag, rows in zip(self.bags, self._rows, strict=True):
             marks = torch.zeros(rows, dtype=torch.uint8, device=DEVICE)
@@ -86,7 +86,7 @@ class DeviceBatches:
 
 @triton.jit
 def _mark(nodes, owners, bags, marks, BLOCK: tl.constexpr):
-    """Set `marks` to 1 for the rows in the bags of nodes (slots,); of a node's slots, only its owner works."""
+    """Set `marks` to 1 for the rows in the bags of nodes (slots,); slots that do not own their node do nothing."""
     slot = tl.program_id(0)
     node = tl.load(nodes + slot).to(tl.int64)
     if tl.load(owners + node) == slot:
@@ -111,7 +111,7 @@ def _renumber(nodes, owners, bags, local, places, BLOCK: tl.constexpr):
 
 
 class GPUStep(Step):
-    """Training steps on a GPU. Looked-up rows are copied to fixed memory, because captured launches read it."""
+    """A training step on a GPU. Looked-up rows are copied to fixed memory, because captured launches read it."""
 
     together = 16  # steps whose losses are read at once
 
@@ -162,7 +162,7 @@ class GPUStep(Step):
 def prepare_gpu(
     shards: Any, model: ShardedModel, kernel: Settings, settings: dict[str, Any], seed: int, phase: Phase
 ) -> tuple[DeviceBatches, Callable[[DeviceBatch], torch.Tensor], int]:
-    """Return the batches and the step of a training on GPUs, and the number of losses to read at once."""
+    """Return a maker of batches, the training step on GPUs, and the number of losses to read at once."""
     parts = [shards.part(number) for number in range(len(shards))]
     attributes = sparse.vstack([part.attributes.matrix(shards.attributes) for part in parts], format="csr")
     adjacency = sparse.vstack([part.adjacency.matrix(shards.nodes) for part in parts], format="csr")

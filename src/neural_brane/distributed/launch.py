@@ -1,4 +1,4 @@
-"""Join the job that a launcher has started, or start one on this machine; end it so that one rank says why."""
+"""Join the job that a launcher has started, or start one on this machine. If it fails, one rank prints why."""
 
 from __future__ import annotations
 
@@ -18,54 +18,54 @@ from typing import Any
 
 from neural_brane.errors import BraneError, DependencyError, ParameterError
 
-# PyTorch, TorchRec and FBGEMM load only in versions made for one another. TorchRec requires FBGEMM's build for NVIDIA,
-# so pip must ignore its requirements.
+# PyTorch, TorchRec and FBGEMM work only in matching versions. TorchRec requires FBGEMM's build for NVIDIA, so pip must
+# ignore its requirements.
 
-TOGETHER = {"torch": "2.13.", "tensordict": "", "pyre-extensions": "", "torchrec": "1.8."}  # how their versions begin
-FBGEMM = ("fbgemm-gpu-cpu", "fbgemm-gpu"), "1.8."  # either build will do
+VERSIONS = {"torch": "2.13.", "tensordict": "", "pyre-extensions": "", "torchrec": "1.8."}  # begin of each version
+FBGEMM = ("fbgemm-gpu-cpu", "fbgemm-gpu"), "1.8."  # either package works
 INSTALL = (
     "pip install 'neural-brane[distributed]' && pip install --no-deps torchrec==1.8.0 fbgemm-gpu-cpu==1.8.0 "
-    "(for NVIDIA GPUs fbgemm-gpu==1.8.0 as the last)"
+    "(for NVIDIA GPUs, replace fbgemm-gpu-cpu by fbgemm-gpu)"
 )
 
 
 def require_packages(installed: Callable[[str], str] = version) -> None:
-    """Refuse to go on where a package is missing or of a version that does not fit; imports nothing.
+    """Raise DependencyError if a package is missing or has a wrong version, without importing any.
 
     installed: returns the version of a package, or raises PackageNotFoundError.
     """
 
     def check(name: str, begins: str) -> str | None:
         try:
-            found = installed(name)
+            number = installed(name)
         except PackageNotFoundError:
             return f"{name} is not installed"
-        return None if found.startswith(begins) else f"{name} is {found}, not {begins}x"
+        return None if number.startswith(begins) else f"{name} is {number}, not {begins}x"
 
-    wrong = [text for name, begins in TOGETHER.items() if (text := check(name, begins))]
+    wrong = [text for name, begins in VERSIONS.items() if (text := check(name, begins))]
     names, begins = FBGEMM
     builds = [check(name, begins) for name in names]
     if all(builds):
         wrong.append(next((text for text in builds if text and "not installed" not in text), str(builds[0])))
     if wrong:
         raise DependencyError(
-            f"distributed training needs packages that load together, and {'; '.join(wrong)}; run: {INSTALL}"
+            f"distributed training needs packages with matching versions, but {'; '.join(wrong)}; run: {INSTALL}"
         )
 
 
-# torchrun restarts a job that loses a rank, and PyTorch then finds the addresses of dead ranks in the store that its
-# agents share; gloo fails or waits for ever. Agents that we start make a new store each time. Under any other agent,
-# rank 0 opens a store of its own, and writes its address to the agent's.
+# If a job loses a rank, torchrun restarts it. PyTorch may then find the addresses of dead ranks in torchrun's store, so
+# that gloo fails or waits forever. `start` makes a new store at each restart. If another launcher started the job, rank
+# 0 opens its own store and publishes the address in the launcher's store.
 
-NEEDED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # what every launcher sets
-RESTARTS = 10  # of all ranks, after which a job on this machine gives up
-PATIENCE = timedelta(minutes=10)  # how long a rank waits for another inside a step
+NEEDED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # variables that every launcher sets
+RESTARTS = 10  # restarts of all ranks before a job on this machine gives up
+PATIENCE = timedelta(minutes=10)  # longest wait for another rank within a step
 MEETING = 60.0  # seconds to find the store of rank 0
-AGENT = "NEURAL_BRANE_AGENT"  # the process that starts the ranks of a job, where it is ours
-FINAL = signal.SIGUSR1  # tells it that starting them again would not help
+AGENT = "NEURAL_BRANE_AGENT"  # variable with the id of the process that `start` runs in
+FINAL = signal.SIGUSR1  # signal to that process: do not restart the ranks
 ADVICE = (
-    "torchrun was started with a store that restarts share: a killed rank is replaced, a lost host is not; start it "
-    "with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 in its environment and --rdzv-backend c10d"
+    "torchrun replaces a killed rank, but with these options the job ends if a host is lost; to prevent this, start "
+    "torchrun with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 in its environment and --rdzv-backend c10d"
 )
 
 
@@ -75,31 +75,31 @@ class RankError(BraneError):
 
 @dataclass(frozen=True)
 class Job:
-    """This process's place in a job."""
+    """The place of this process in a job."""
 
     rank: int
     ranks: int
-    local_rank: int  # among the ranks of this host
+    local_rank: int  # number among the ranks of this host
     local_ranks: int
-    device: str  # cpu, or the GPU of this rank
-    threads: int  # of this rank on the CPU
-    store: Any  # that all ranks of this start share
-    group: Any  # of all ranks, on the CPU
+    device: str  # "cpu", or the GPU of this rank
+    threads: int  # CPU threads of this rank
+    store: Any  # shared by all ranks until a restart
+    group: Any  # process group of all ranks on the CPU
 
     def wait_for_all(self) -> None:
-        """Go on when all ranks have come here."""
+        """Wait until all ranks have called this method."""
         import torch.distributed as dist
 
         dist.barrier(self.group)
 
 
 def count(ranks: int) -> str:
-    """A number of ranks in words."""
+    """Return a number of ranks as text."""
     return "1 rank" if ranks == 1 else f"{ranks} ranks"
 
 
 def is_launched(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether this process is a rank of a job that torchrun or another launcher has started.
+    """Return whether this process is a rank of a job that torchrun or another launcher has started.
 
     >>> is_launched({"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "29500"})
     True
@@ -108,17 +108,17 @@ def is_launched(environment: Mapping[str, str] = os.environ) -> bool:
 
 
 def own_threads(environment: Mapping[str, str] = os.environ) -> int:
-    """Divide the cores of this host among its ranks."""
+    """Return the number of threads for a rank: the cores of this host divided by its ranks."""
     cores = len(os.sched_getaffinity(0))
     share = max(cores // int(environment.get("LOCAL_WORLD_SIZE", 1)), 1)
-    return min(share, int(environment.get("NUMBA_NUM_THREADS") or cores))  # kernels refuse to run on more than these
+    return min(share, int(environment.get("NUMBA_NUM_THREADS") or cores))  # Numba allows no more
 
 
 @contextmanager
 def join(device: str = "cpu") -> Iterator[Job]:
-    """Meet the other ranks of the job: by gloo on the CPU, by NCCL on GPUs, one for each rank of a host.
+    """Connect to the other ranks of the job, with gloo on CPUs or NCCL on GPUs (one GPU per rank); yield the `Job`.
 
-    Where a launcher such as Ray Train has made the process group already, it is used and stays.
+    If a launcher such as Ray Train has already made a process group, that group is used and stays open.
     """
     import torch
     import torch.distributed as dist
@@ -140,18 +140,18 @@ def join(device: str = "cpu") -> Iterator[Job]:
         dist.init_process_group(backend, store=store, rank=rank, world_size=ranks, timeout=PATIENCE)
     group = dist.new_group(backend="gloo") if device != "cpu" else dist.group.WORLD
     yield Job(rank, ranks, local_rank, local_ranks, device, threads, store, group)
-    dist.barrier(group)  # where the block fails, the process ends, and others must not wait for it here
+    dist.barrier(group)  # not in a `finally`: if the block fails here, other ranks may never reach the barrier
     if not made:
         key, end = "neural-brane/left", time.monotonic() + MEETING
         if rank:
             store.add(key, 1)
         while rank == 0 and store.add(key, 0) < ranks - 1 and time.monotonic() < end:
-            time.sleep(0.01)  # rank 0, which has the store, leaves last
+            time.sleep(0.01)  # rank 0 owns the store, so it leaves last
         dist.destroy_process_group()
 
 
 def _meet(rank: int, ranks: int) -> Any:
-    """The store by which the ranks of this start find each other."""
+    """Return the store through which the ranks find each other after a start or restart."""
     from torch.distributed import DistNetworkError, TCPStore
 
     host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
@@ -161,12 +161,12 @@ def _meet(rank: int, ranks: int) -> Any:
     key = "neural-brane/store of rank 0"
     if rank == 0:
         with socket.create_connection((host, port), timeout=MEETING) as connection:
-            own = connection.getsockname()[0]  # the address by which others reach this machine
+            own = connection.getsockname()[0]  # address of this machine for other hosts
         store = TCPStore(own, 0, ranks, True, timeout=PATIENCE, wait_for_workers=False)
         agents.set(key, f"{own} {store.port}")
         return store
     end = time.monotonic() + MEETING
-    while True:  # until rank 0 has written its address, that of an earlier start may be there
+    while True:  # until rank 0 has published its new address, the store may contain an old one
         agents.wait([key])
         host, text = agents.get(key).decode().split()
         try:
@@ -180,14 +180,14 @@ def _meet(rank: int, ranks: int) -> Any:
 
 
 def advice(environment: Mapping[str, str] = os.environ) -> str | None:
-    """Say how to start torchrun so that a job outlives a lost host; None where nothing is wrong."""
+    """Return advice if torchrun was started so that a job does not survive the loss of a host, else None."""
     return ADVICE if environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True" else None
 
 
 def start(ranks: int, arguments: Sequence[str], *, restarts: int = RESTARTS) -> int:
-    """Start `brane` with these arguments on so many ranks of this machine; returns the exit code when all have ended.
+    """Run `brane` with these arguments as so many ranks on this machine; return the exit code.
 
-    Where a rank is killed, all are started again, at most `restarts` times.
+    If a rank is killed, all ranks are restarted, at most `restarts` times.
     """
     if ranks < 1:
         raise ParameterError(f"--ranks {ranks} makes no sense; give 1 or more")
@@ -216,8 +216,8 @@ def start(ranks: int, arguments: Sequence[str], *, restarts: int = RESTARTS) -> 
         code = failure.exitcode
         cause = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         raise RankError(
-            f"rank {rank} was ended by {cause}, and all {ranks} ranks were started {restarts} times "
-            "again; the same command goes on from the last checkpoint, if there is one"
+            f"rank {rank} ended with {cause} after {restarts} restarts of all {ranks} ranks; run the same command "
+            "again to resume from the last checkpoint, if there is one"
         ) from None
     except SignalException as stop:
         return 2 if stop.sigval == FINAL else 128 + stop.sigval
@@ -225,54 +225,54 @@ def start(ranks: int, arguments: Sequence[str], *, restarts: int = RESTARTS) -> 
 
 
 def _silence() -> None:
-    """Keep PyTorch from logging: the job itself reports killed ranks when it resumes or ends."""
+    """Silence PyTorch's log, because the job reports killed ranks itself."""
     for name, logger in logging.root.manager.loggerDict.items():
         if name.startswith("torch.distributed") and isinstance(logger, logging.Logger):
             logger.setLevel(logging.CRITICAL)
 
 
-# A rank that fails makes the others fail in the middle of a step. Only the first error is printed, and the launcher
-# starts nothing again. If a rank was killed, all end silently, and the launcher starts them again.
+# If a rank fails, the other ranks fail in the middle of a step. Only the first error is printed, and the launcher does
+# not restart the ranks. If a rank is killed, the others end silently, and the launcher restarts all ranks.
 
-# Messages of gloo, NCCL and PyTorch's store where another rank is gone.
-GONE = re.compile(r"gloo|NCCL|Connection (closed|reset|refused|was)|Broken pipe|Socket|failed to recv", re.IGNORECASE)
-KEY, SAID = "neural-brane/error", "neural-brane/error was said"
+# Messages of gloo, NCCL and PyTorch's store if another rank has ended.
+LOST = re.compile(r"gloo|NCCL|Connection (closed|reset|refused|was)|Broken pipe|Socket|failed to recv", re.IGNORECASE)
+FIRST, PRINTED = "neural-brane/error", "neural-brane/error printed"  # keys in the store of the ranks
 REPORT_PATIENCE = timedelta(seconds=10)
 
 
 def is_consequence(error: BaseException) -> bool:
-    """Whether an error only says that another rank is gone.
+    """Return whether an error only means that another rank has ended.
 
     >>> is_consequence(RuntimeError("[gloo/transport/tcp/pair.cc:544] Connection closed by peer [127.0.0.1]:1"))
     True
     >>> is_consequence(RuntimeError("shape mismatch"))
     False
     """
-    return isinstance(error, RuntimeError) and GONE.search(str(error)) is not None
+    return isinstance(error, RuntimeError) and LOST.search(str(error)) is not None
 
 
 def is_first(store: Any, rank: int) -> bool:
-    """Whether this rank is the first that has something to say of the end."""
-    with suppress(RuntimeError):  # the store is gone with rank 0, which has said it
-        return bool(store.compare_set(KEY, "", str(rank)) == str(rank).encode())
+    """Return whether this rank is the first with an error, which it must then print."""
+    with suppress(RuntimeError):  # rank 0 owns the store; if both are gone, rank 0 has printed its error
+        return bool(store.compare_set(FIRST, "", str(rank)) == str(rank).encode())
     return False
 
 
 def has_said(store: Any) -> None:
-    """Tell the others that the first has said it, and that they may end the job."""
+    """Let the other ranks know that the first error is printed, so that they may end."""
     with suppress(RuntimeError):
-        store.set(SAID, "1")
+        store.set(PRINTED, "1")
 
 
 def wait_until_said(store: Any) -> None:
-    """Let the first say it: a launcher that is told to end the job ends all ranks at once."""
+    """Wait until the first error is printed, because a launcher that ends the job kills all ranks at once."""
     with suppress(RuntimeError):
-        store.wait([SAID], REPORT_PATIENCE)
+        store.wait([PRINTED], REPORT_PATIENCE)
 
 
 def forgo_restarts(environment: Mapping[str, str] = os.environ) -> None:
-    """Tell the launcher of this rank that starting it again would not help."""
+    """Signal the launcher of this rank not to restart the job."""
     if agent := environment.get(AGENT):
         os.kill(int(agent), FINAL)
-    elif environment.get("TORCHELASTIC_RUN_ID"):  # the parent is torchrun
+    elif environment.get("TORCHELASTIC_RUN_ID"):  # the parent process is torchrun
         os.kill(os.getppid(), signal.SIGTERM)

@@ -15,14 +15,14 @@ from neural_brane.distributed.exchange import Exchange, node_range
 from neural_brane.kernels.model import Bags, Model, Settings, padded
 from neural_brane.methods.neural_brane.training import fill_rows, initial_seeds, random_weight
 
-# TorchRec looks up rows without pooling them, because our kernels pool. Its fused SGD subtracts gradients at the owner
-# of a row with rate 1, so the "gradient" that we pass is exactly the change to subtract.
+# TorchRec only looks up rows; our kernels pool them. Its fused SGD with rate 1 subtracts gradients at the owner of a
+# row, so the "gradient" passed to it is the change to subtract.
 
 FEATURE = "rows"
 
 
 class ShardedTable:
-    """A table (rows, width) float32 of which each rank owns the rows of `node_range`; both sizes may be 0."""
+    """A table (rows, width) float32, divided among the ranks by `node_range`; rows and width may be 0."""
 
     def __init__(self, name: str, rows: int, width: int, exchange: Exchange):
         self.name, self.rows, self.width, self.device, self.exchange = name, rows, width, exchange.device, exchange
@@ -50,8 +50,8 @@ class ShardedTable:
         # FBGEMM needs a bag for each id. With length_per_key, no rank waits for the GPU to count the ids.
         lengths = torch.ones(len(ids), dtype=torch.int64, device=self.device)
         request = self._request(keys=[FEATURE], values=ids, lengths=lengths, length_per_key=[len(ids)])
-        found: torch.Tensor = self._module(request)[FEATURE].values()
-        return found
+        rows: torch.Tensor = self._module(request)[FEATURE].values()
+        return rows
 
     def subtract(self, rows: torch.Tensor, change: torch.Tensor) -> None:
         """Subtract a change from looked-up rows, at their owners; the changes of several ranks add up."""
@@ -69,8 +69,8 @@ class ShardedTable:
         """Return all rows, on every rank."""
         if self._module is None:
             return np.zeros((self.rows, self.width), np.float32)
-        found: torch.Tensor = self.exchange.gather(self.local.contiguous())
-        return found.cpu().numpy()
+        rows: torch.Tensor = self.exchange.gather(self.local.contiguous())
+        return rows.cpu().numpy()
 
 
 def _shard(name: str, rows: int, width: int, exchange: Exchange) -> Any:
@@ -104,13 +104,13 @@ def _quiet() -> Iterator[None]:
 
 
 SMALLEST_SCALE = 0.25  # below it, the tables are multiplied by their common factor
-FILLED_ROWS = 1 << 13  # rows that get first values at a time
+FILLED_ROWS = 1 << 13  # rows initialised at a time
 
 
 class ShardedModel:
     """A model with the rows of P and P' divided among the ranks, and W and b whole on every rank.
 
-    The tables hold P / scale. L2 regularisation shrinks every row at every step; changing one factor does that.
+    The tables contain P / scale. L2 regularisation shrinks all rows at every step, which changes only the scale.
     """
 
     def __init__(self, attributes: int, nodes: int, settings: dict[str, Any], exchange: Exchange):
@@ -127,7 +127,7 @@ class ShardedModel:
         return self.attributes, self.neighbours
 
     def start(self, settings: dict[str, Any], seed: int) -> None:
-        """Set the first values of all parameters, the same as in one process; each rank fills its own rows."""
+        """Initialise all parameters as one process would; each rank fills its own rows."""
         seeds = initial_seeds(seed)
         for table, own_seed, width in zip(self.tables, seeds[:2], self.widths, strict=True):
             local = table.local
@@ -148,7 +148,7 @@ class ShardedModel:
             self.scale = 1.0
 
     def shrink(self, decay: float) -> None:
-        """Shrink every row of both tables; fold the common factor in once it is small."""
+        """Shrink all rows of both tables by changing the scale; if the scale gets small, multiply the tables by it."""
         self.scale *= decay
         if self.scale < SMALLEST_SCALE:
             self.fold()
@@ -165,7 +165,7 @@ class ShardedModel:
         return Model(first, second, self.weight.cpu().numpy(), self.bias.cpu().numpy())
 
 
-Phase = Callable[[str], AbstractContextManager[object]]  # opens a block and counts its seconds
+Phase = Callable[[str], AbstractContextManager[object]]  # measures the time of a named block
 
 
 class Step:
@@ -173,16 +173,16 @@ class Step:
 
     def __init__(self, model: ShardedModel, settings: Settings, batch: int, count: int, phase: Phase):
         self.model, self.batch, self.count, self.phase = model, batch, count, phase
-        self.rates = settings._replace(parameter_l2=0.0)  # kernels get some of the rows, but L2 must shrink all
+        self.rates = settings._replace(parameter_l2=0.0)  # L2 shrinks all rows, but kernels see only some
         self._train_bias = settings.train_bias
         self._table_decay = 1 - 2 * settings.table_rate * settings.parameter_l2
         self._layer_decay = 1 - 2 * settings.learning_rate * settings.parameter_l2
         self._sums = torch.zeros(model.weight.numel() + model.bias.numel() + 1, device=model.device)
 
     def send_changes(self, rows: list[torch.Tensor], trained: list[torch.Tensor]) -> None:
-        """Send the owners what the kernel subtracted from the looked-up rows, and shrink all rows.
+        """Send the changes of looked-up rows to the owners, and shrink all rows.
 
-        The tables hold T = P / scale, and P becomes decay · P − change. So T becomes T − change / (scale · decay).
+        The tables contain T = P / scale, and P becomes decay · P − change. So T becomes T − change / (scale · decay).
         """
         model, decay = self.model, self._table_decay
         for table, arrived, new in zip(model.tables, rows, trained, strict=True):
@@ -191,10 +191,7 @@ class Step:
         model.shrink(decay)
 
     def add_up(self, weight: torch.Tensor, bias: torch.Tensor, loss: Any) -> torch.Tensor:
-        """Change W and b by the sum of the ranks' changes; return the mean loss over the whole batch.
-
-        loss: the mean over this rank's triplets.
-        """
+        """Change W and b by the sum of the ranks' changes; return the batch's mean loss, given this rank's mean."""
         model, sums, end = self.model, self._sums, self.model.weight.numel()
         torch.sub(weight, model.weight, out=sums[:end].view_as(weight))
         torch.sub(bias, model.bias, out=sums[end:-1])
@@ -207,7 +204,7 @@ class Step:
 
 
 class CPUStep(Step):
-    """Training steps on the CPU; scratch memory for `count` triplets is allocated once."""
+    """A training step on the CPU; its memory for `count` triplets is allocated once."""
 
     together = 1  # steps whose losses are read at once
 
@@ -215,9 +212,8 @@ class CPUStep(Step):
         from neural_brane.kernels import cpu
 
         super().__init__(model, settings, batch, count, phase)
-        slots = np.empty(
-            (3 * count, model.neighbours.width), np.float32
-        )  # never written, so the system gives no memory
+        # `slots` is never written, so the system gives it no memory.
+        slots = np.empty((3 * count, model.neighbours.width), np.float32)
         none = np.empty((0, model.attributes.width), np.float32)
         largest = Model(none, slots, model.weight.numpy(), model.bias.numpy())
         empty = Bags(np.zeros(1, np.int64), np.empty(0, np.int32))

@@ -1,4 +1,4 @@
-"""Compute the spectral part on many ranks: each holds the rows of its own nodes and fetches the others it needs."""
+"""Compute the spectral part on many ranks; each keeps the rows of its own nodes and fetches other rows it needs."""
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -17,16 +17,15 @@ from neural_brane.linalg.weights import average_scales, link_scales, rarity, wei
 from neural_brane.methods.neural_brane.parts import Joint, join
 from neural_brane.methods.spectral import Decomposition, HopProduct
 
-MOST_ROWS = 65_536  # rows of other ranks held at once; at least as many as a rank owns
-BLOCK = 1 << 20  # entries renumbered at once
+MOST_ROWS = 65_536  # rows of other ranks in memory at a time; at least as many as a rank owns
+BLOCK = 1 << 20  # entries renumbered at a time
 
 
 class OwnMatrix(NamedTuple):
     """The rows of a sparse matrix that a rank owns.
 
-    Its columns are renumbered: first the columns that the rank owns, then those columns of other ranks in which it has
-    an entry. Table rows of these other columns are fetched in rounds, to hold few at a time. All ranks have the same
-    number of rounds.
+    Its columns are renumbered: first the columns that the rank owns, then columns of other ranks with an entry here.
+    Table rows of the latter are fetched in rounds, to save memory. All ranks have the same number of rounds.
     """
 
     matrix: sparse.csr_array  # (own rows, own columns + others)
@@ -37,8 +36,7 @@ class OwnMatrix(NamedTuple):
         """Return the columns of each round; the first round also has the rank's own columns."""
         if len(self.rounds) == 1:
             return [self.matrix]
-        asked = np.cumsum([requests.asked for requests in self.rounds]) + self.own_columns
-        ends = np.append(0, asked)
+        ends = np.append(0, np.cumsum([requests.count for requests in self.rounds]) + self.own_columns)
         return [self.matrix[:, ends[at] : ends[at + 1]] for at in range(len(self.rounds))]
 
     @property
@@ -48,14 +46,14 @@ class OwnMatrix(NamedTuple):
 
     def fetch(self, values: np.ndarray) -> np.ndarray:
         """Return a number for each renumbered column, given a number for each column that the rank owns."""
-        return np.concatenate([values, *(requests.answers(values[requests.wanted]) for requests in self.rounds)])
+        return np.concatenate([values, *(requests.answers(values[requests.own_rows]) for requests in self.rounds)])
 
     def collect(self, values: np.ndarray) -> np.ndarray:
         """Return sums over the ranks for the columns that the rank owns, given a number per renumbered column."""
         total, at = values[: self.own_columns].copy(), self.own_columns
         for requests in self.rounds:
-            requests.add(values[at : at + requests.asked], total)
-            at += requests.asked
+            requests.add(values[at : at + requests.count], total)
+            at += requests.count
         return total
 
 
@@ -81,14 +79,14 @@ def own_matrix(shards: Any, kind: str, width: int, exchange: Exchange, most_rows
     numbers = _in_rounds(others, width, exchange, max(len(own), most_rows))
     columns = np.concatenate([np.arange(own.start, own.stop, dtype=np.int32), *numbers])
     _renumber(joined.indices, columns, width)
-    asked = [Requests(exchange, one, width) for one in numbers]
-    return OwnMatrix(joined.matrix(len(columns)), (shards.nodes, width), asked)
+    rounds = [Requests(exchange, one, width) for one in numbers]
+    return OwnMatrix(joined.matrix(len(columns)), (shards.nodes, width), rounds)
 
 
 def _in_rounds(others: np.ndarray, width: int, exchange: Exchange, most: int) -> list[np.ndarray]:
     """Divide the columns of other ranks into rounds, so that a rank sends and receives about `most` rows in each.
 
-    In a round, rank r requests columns from the ranks at certain distances after r, so the ranks do not all ask one.
+    In each round, rank r sends requests to certain ranks after r, so that no rank gets the requests of all.
     """
     ranks, owner = exchange.ranks, owners(others, width, exchange.ranks)
     requested_here = exchange.sizes(np.bincount(owner, minlength=ranks)).sum()
@@ -99,16 +97,16 @@ def _in_rounds(others: np.ndarray, width: int, exchange: Exchange, most: int) ->
 
 
 def _distinct(numbers: np.ndarray, count: int) -> np.ndarray:
-    """Return the distinct numbers of an array of 0 … count − 1, in order, in no more memory than the array."""
+    """Return the distinct numbers of an array of 0 … count − 1, in order, with no more memory than the array."""
     if count > len(numbers):
         return np.unique(numbers)
-    there = np.zeros(count, bool)
-    there[numbers] = True
-    return np.flatnonzero(there).astype(np.int32)
+    present = np.zeros(count, bool)
+    present[numbers] = True
+    return np.flatnonzero(present).astype(np.int32)
 
 
 def _renumber(numbers: np.ndarray, columns: np.ndarray, count: int) -> None:
-    """Replace each number by its place in `columns`, in place; make a table of places only if it is the smaller."""
+    """Replace each number by its place in `columns`, in place, by a lookup table or, if that is too large, a search."""
     if count <= len(numbers):
         places = np.zeros(count, np.int32)
         places[columns] = np.arange(len(columns), dtype=np.int32)
@@ -122,7 +120,7 @@ def _renumber(numbers: np.ndarray, columns: np.ndarray, count: int) -> None:
 
 
 class OnRanks(Tables):
-    """Tables whose rows are divided among the ranks by `node_range`; `local` holds the own rows.
+    """Tables whose rows are divided among the ranks by `node_range`; `local` computes on the rank's own rows.
 
     All ranks call the same methods in the same order. Sums add the ranks in a fixed order. All ranks use rank 0's
     rotations, because machines may round differently.
@@ -210,7 +208,7 @@ class FetchedRows(Rounds):
             changed = {name: scale for name, scale in scales.items() if name == "rows" or at == 0}
             if "columns" in scales:
                 own = scales["columns"]
-                fetched = requests.answers(own[requests.wanted])
+                fetched = requests.answers(own[requests.own_rows])
                 changed["columns"] = fetched if at else np.concatenate([own, fetched])
             pieces.append(piece.scaled(**changed))
         return type(self)(self.tables, self.rounds, pieces)
@@ -229,8 +227,7 @@ class FetchedRows(Rounds):
 class ReturnedRows(Rounds):
     """The transpose of such a matrix: every rank sums over its own nodes, and owners add up the sums.
 
-    This sends less than fetching rows, which would send nearly all rows to every rank: a rank sends one sum for each
-    attribute of its nodes.
+    A rank sends one sum per attribute of its nodes, while fetching rows would send nearly all rows to every rank.
     """
 
     def _multiply(self, table: Table) -> Table:
@@ -258,7 +255,7 @@ def _stack(first: Table, second: Table) -> Table:
 class OwnGraph:
     """The rows of a graph that a rank owns, for `arrange_hops`; counts and flags are those of the whole graph.
 
-    All ranks use its members in the same order. most_rows: rows of other ranks held at once.
+    All ranks use its members in the same order. most_rows: rows of other ranks in memory at a time.
     """
 
     def __init__(self, shards: Any, exchange: Exchange, most_rows: int = MOST_ROWS):
@@ -292,7 +289,7 @@ class OwnGraph:
         nodes, matrix = self.shards.nodes, self.attributes.matrix
         if self._sum(np.count_nonzero((self.holders > 0) & (self.holders < nodes))):
             return True
-        everywhere = int(self._sum(np.count_nonzero(self.holders)))  # no node has any other attribute
+        everywhere = int(self._sum(np.count_nonzero(self.holders)))  # attributes that all nodes have
         amounts = matrix.data.reshape(matrix.shape[0], everywhere)
         first = self.exchange.from_first(amounts[0] if len(amounts) else np.empty(everywhere, np.float32))
         return bool(self._sum(np.count_nonzero(amounts != first)))
@@ -332,8 +329,8 @@ def spectral_part(
 ) -> Decomposition:
     """Compute the joint SVD of attributes and links over hops; return the own rows, (own nodes, spectral_dim).
 
-    All ranks call this together. Up to rounding, the result is that of one process. `report` is called
-    `linalg.REPORTS` times. most_rows: rows of other ranks held at once; at least as many as a rank owns.
+    All ranks call this together. The result equals that of one process up to rounding. `report` is called
+    `linalg.eigenvectors.REPORTS` times. most_rows: rows of other ranks in memory at a time.
     """
     graph = OwnGraph(shards, exchange, most_rows)
     tables = OnRanks(tables_on(exchange.device.type, settings["threads"]), exchange)
@@ -347,7 +344,7 @@ def spectral_part(
 def join_own(
     spectral: np.ndarray, learned: Iterator[np.ndarray], settings: dict[str, Any], exchange: Exchange
 ) -> Joint:
-    """Join own rows as `parts.join` does, with the centre and scale of all nodes. All ranks call this together."""
+    """Join both parts of own rows as `parts.join` does, with the centre and scale of all nodes; all ranks call it."""
 
     def mean(values: np.ndarray) -> np.ndarray:
         total = exchange.total(np.append(values.sum(axis=0, dtype=np.float64), float(len(values))))

@@ -1,4 +1,4 @@
-"""Take an inner product of two vectors apart into terms: what each attribute and neighbour of one of them adds."""
+"""Split an inner product of two vectors into the terms that each attribute and neighbour of one node adds."""
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -11,25 +11,28 @@ from neural_brane.kernels.model import MAX, MEAN, Bags, Model, Settings
 from neural_brane.kernels.reference import pool
 from neural_brane.linalg.eigenvectors import Hops
 
-# The parts of an inner product: they sum to it. The first four are of the spectral part, the next two of the learned.
-OWN_ATTRIBUTES = "own attributes"  # the node has them itself
-OWN_LINKS = "own links"  # the neighbours that the node is linked to
-THEIR_ATTRIBUTES = "neighbours' attributes"  # they come through a neighbour
+# These parts of an inner product sum to it. The first four belong to the spectral part, the next two to the learned.
+OWN_ATTRIBUTES = "own attributes"  # attributes of the node itself
+OWN_LINKS = "own links"  # edges of the node itself
+THEIR_ATTRIBUTES = "neighbours' attributes"  # attributes that come through a neighbour
 THEIR_LINKS = "neighbours' links"
-LEARNED_ATTRIBUTES = "learned attributes"  # rows that the learned part pools
+LEARNED_ATTRIBUTES = "learned attributes"  # table rows pooled by the learned part
 LEARNED_NEIGHBOURS = "learned neighbours"
-REST = "rest"  # due to no attribute and no neighbour: means that were subtracted, biases, rounding
+REST = "rest"  # caused by no attribute or neighbour: subtracted means, biases, rounding
 
 
 class Terms(NamedTuple):
-    """The terms of some attributes, or of some neighbours, in inner products with t vectors."""
+    """The numbers that k attributes, or k neighbours, add to inner products with t target vectors.
 
-    rows: np.ndarray  # (k,) distinct, increasing
-    values: np.ndarray  # (k, t) float64
+    rows: (k,) their numbers, distinct and increasing. values: (k, t) float64, what each adds to each inner product.
+    """
+
+    rows: np.ndarray
+    values: np.ndarray
 
     @classmethod
     def sum(cls, several: Iterable[Self], targets: int) -> Self:
-        """Add up the terms of several; the values of the same row are summed."""
+        """Return the terms of all rows in `several`, for `targets` target vectors; values of the same row are added."""
         listed = list(several)
         every = np.concatenate([np.empty(0, np.int64), *(terms.rows for terms in listed)])
         rows, places = np.unique(every, return_inverse=True)
@@ -39,20 +42,27 @@ class Terms(NamedTuple):
 
 
 class Contributions(NamedTuple):
-    """The terms of the inner products of one node's vector with t others.
+    """The terms of the inner products of one node's vector with t target vectors.
 
-    The parts sum to them. A term that comes through a neighbour is listed twice: under the attribute, and under the
-    neighbour that brings it. So the attributes sum to the parts of attributes, and the neighbours to all parts but
-    `own attributes`, `learned attributes` and `rest`.
+    A term that comes through a neighbour is listed twice: under its attribute and under the neighbour. So the terms of
+    the attributes sum to the parts of attributes, and the terms of the neighbours sum to all parts except "own
+    attributes", "learned attributes" and "rest".
+
+    Attributes
+    ----------
+    attributes, neighbours : Terms
+        The terms of all that can shape the vector, even if they add nothing.
+    parts : dict of str to ndarray, shape (t,)
+        What each part adds; the parts sum to the inner products.
     """
 
-    attributes: Terms  # every attribute that the vector could have been made of, even if it adds nothing
+    attributes: Terms
     neighbours: Terms
-    parts: dict[str, np.ndarray]  # (t,) by name
+    parts: dict[str, np.ndarray]
 
     @classmethod
     def sum(cls, several: Iterable[Self], targets: int) -> Self:
-        """Add up the contributions of several parts of the same vector."""
+        """Return the sum of the contributions of several parts of one vector, for `targets` target vectors."""
         listed = list(several)
         parts: dict[str, np.ndarray] = {}
         for one in listed:
@@ -66,17 +76,14 @@ class Contributions(NamedTuple):
 
 
 class Reasons(Protocol):
-    """Explains the vectors of a model."""
+    """An explainer of the vectors of a model."""
 
     def of(self, row: int, targets: np.ndarray) -> Contributions:
-        """The contributions to the inner products of a node's vector with targets (t, dim)."""
+        """Return the contributions to the inner products of the vector of node `row` with targets (t, dim)."""
 
 
 class Surroundings:
-    """The nodes within some hops of one, and averages over neighbours among them.
-
-    Position 0 is the node itself, its neighbours come next.
-    """
+    """The nodes within a few hops of one node (itself first, then its neighbours), and averages over neighbours."""
 
     def __init__(self, hops: Hops, row: int):
         self.hops, reach = hops, len(hops.weights) - 1
@@ -86,11 +93,11 @@ class Surroundings:
             rings.append(np.setdiff1d(cast(sparse.csr_array, hops.adjacency)[rings[-1]].indices, seen))
         self.nodes = np.concatenate(rings)
         self.neighbours = rings[1] if reach else np.empty(0, np.int64)
-        self.inner = len(self.nodes) - (len(rings[-1]) if reach else 0)  # nodes all of whose neighbours are here
+        self.inner = len(self.nodes) - (len(rings[-1]) if reach else 0)  # number of nodes with all neighbours here
 
     @cached_property
     def averages(self) -> sparse.csr_array:
-        """Â among these nodes; the rows of the outermost stay empty, because nothing uses their averages."""
+        """The matrix Â among these nodes; the outermost rows stay empty, because nothing uses their averages."""
         scale, diagonal = cast(tuple[np.ndarray, np.ndarray], self.hops.averages)
         inner = self.nodes[: self.inner]
         near = cast(sparse.csr_array, self.hops.adjacency)[inner]
@@ -103,16 +110,16 @@ class Surroundings:
 
     @cached_property
     def stay(self) -> float:
-        """The entry of Â that keeps what is at the node itself."""
+        """The diagonal entry of Â at the node itself."""
         return float(self.averages[0, 0])
 
     @cached_property
     def steps(self) -> np.ndarray:
-        """(neighbours,) the entries of Â that take from each neighbour."""
+        """The entries of Â in the node's row at its neighbours, (neighbours,)."""
         return self.averages[[0]].toarray()[0, 1 : 1 + len(self.neighbours)]
 
     def reached(self, hop: int) -> np.ndarray:
-        """The node's row of Âʰ."""
+        """Return the node's row of Âʰ, (nodes,)."""
         row = np.zeros(len(self.nodes))
         row[0] = 1
         for _ in range(hop):
@@ -120,12 +127,12 @@ class Surroundings:
         return row
 
     def through(self, values: np.ndarray, hop: int) -> np.ndarray:
-        """Sum, for each neighbour, over the paths of the node's row of Âʰ values that leave the node to it.
+        """Return, for each neighbour, the part of the node's row of Âʰ values from paths that first leave to it.
 
-        values (nodes, t); returns (neighbours, t). Paths that never leave the node add stayʰ of its own values.
+        values: (nodes, t). Returns (neighbours, t). Paths that never leave the node add stayʰ times its own values.
         """
         passed = np.zeros((len(self.neighbours), values.shape[1]))
-        for before in reversed(range(hop)):  # steps that a path stays at the node before it leaves
+        for before in reversed(range(hop)):  # steps at the node before a path leaves it
             passed += self.stay**before * self.steps[:, None] * values[1 : 1 + len(self.neighbours)]
             values = self.averages @ values
         return passed
@@ -135,33 +142,33 @@ class Surroundings:
         return order[np.searchsorted(self.nodes, rows, sorter=order)]
 
 
-Directions = Sequence[Sequence[np.ndarray]]  # for every hop, a table (columns, dim) for every part of X
+Directions = Sequence[Sequence[np.ndarray]]  # one table (columns, dim) per hop and part of X
 
 
 class SpectralReasons:
-    """Contributions to vectors that an SVD made: x_u = Σ over hops h, nodes k and columns a of w_h (Âʰ)_uk X_ka V_ha.
+    """Contributions to the vectors of an SVD: x_u = Σ over hops h, nodes k and columns a of w_h (Âʰ)_uk X_ka V_ha.
 
-    A term belongs to its column, an attribute or a link, and to the first neighbour on its path of hops from u. A path
-    that stays at u ends at u's own columns. An own link belongs to the neighbour that it leads to.
+    A term counts for its column, an attribute or a link, and for the first neighbour on its path from u. If the path
+    never leaves u, only the column counts. A link of u itself counts for the neighbour at its other end.
 
-    directions: V / w_h for every hop and every part of X, (columns, dim) float32. They take one pass over the graph;
-    after that a node costs what lies within the hops around it.
+    directions: V / w_h for every hop and every part of X, (columns, dim) float32. Computing them takes one pass over
+    the graph; explaining a node then reads only the nodes within a few hops.
     """
 
     def __init__(self, hops: Hops, directions: Directions):
         self.hops, self.directions = hops, directions
 
     def of(self, row: int, targets: np.ndarray) -> Contributions:
-        """The contributions to the inner products of a node's row of M V with targets (t, dim)."""
+        """Return the contributions to the inner products of a node's row of M V with targets (t, dim)."""
         near = Surroundings(self.hops, row)
         kinds = [name for name in ("attributes", "links") if getattr(self.hops, name) is not None] or ["identity"]
         parts = (self._part(near, place, kind, targets) for place, kind in enumerate(kinds))
         return Contributions.sum(parts, len(targets))
 
     def _part(self, near: Surroundings, place: int, kind: str, targets: np.ndarray) -> Contributions:
-        """The terms of one part of X, whose directions stand at `place`: its columns, and the neighbours on the way."""
+        """Return the contributions of the part of X at number `place` in the directions."""
         columns, matrix = self._columns(near, kind)
-        reached, kept = (np.zeros((len(columns), len(targets))) for _ in range(2))  # over all paths, and at the node
+        reached, kept = (np.zeros((len(columns), len(targets))) for _ in range(2))  # by all paths, and at the node
         passed = np.zeros((len(near.neighbours), len(targets)))
         for hop, weight in enumerate(self.hops.weights):
             if not weight:
@@ -182,7 +189,7 @@ class SpectralReasons:
         return Contributions(none, Terms.sum([neighbours, links], len(targets)), parts)
 
     def _columns(self, near: Surroundings, kind: str) -> tuple[np.ndarray, sparse.csr_array]:
-        """The columns of X that nodes around have, and these nodes' rows of them."""
+        """Return the columns of X that are not zero for the nodes nearby, and X at these nodes and columns."""
         if kind == "identity":
             return near.nodes, sparse.eye_array(len(near.nodes), format="csr")
         if kind == "attributes":
@@ -197,37 +204,37 @@ class SpectralReasons:
 
 
 class PooledReasons(NamedTuple):
-    """Contributions to a learned part y = scale · (f − centre), f pooled from a node's attributes and its neighbours.
+    """Contributions to a learned part y = scale · (f − centre); f pools a node's attributes and its neighbours.
 
-    With max pooling a coordinate belongs to its winner, the one row it was taken from. With sum or mean pooling all
-    rows share it, each by what it adds, and share the centre equally. A coordinate for which nothing was pooled, and
-    what a layer's bias adds, go to the rest.
+    With max pooling, each coordinate counts for its winner, the row it was taken from. With sum or mean pooling, each
+    row counts with what it adds, and all rows share the centre equally. Coordinates for which nothing was pooled, and a
+    layer's bias, count as the rest.
     """
 
     model: Model
-    bags: tuple[Bags, Bags]  # of attributes and of neighbours
+    bags: tuple[Bags, Bags]  # for attributes and for neighbours
     settings: Settings
     output: str  # pooled, hidden or released
     centre: np.ndarray
     scale: float
 
     def of(self, row: int, targets: np.ndarray) -> Contributions:
-        """The contributions to the inner products of a node's learned part with targets (t, width)."""
-        asked, centre, rest = self._before_output(row, float(self.scale) * targets.astype(np.float64))
+        """Return the contributions to the inner products of a node's learned part with targets (t, width)."""
+        weights, centre, rest = self._before_output(row, float(self.scale) * targets.astype(np.float64))
         d1 = self.settings.attribute_dim
         width = self.model.weight.shape[1]
         table, others = self.model.attribute_table[:, :d1], self.model.neighbour_table[:, : width - d1]
-        attributes, left = self._terms(self.bags[0], table, row, asked[:, :d1], centre[:d1])
-        neighbours, left_too = self._terms(self.bags[1], others, row, asked[:, d1:], centre[d1:])
+        attributes, attribute_rest = self._terms(self.bags[0], table, row, weights[:, :d1], centre[:d1])
+        neighbours, neighbour_rest = self._terms(self.bags[1], others, row, weights[:, d1:], centre[d1:])
         parts = {
             LEARNED_ATTRIBUTES: attributes.values.sum(axis=0),
             LEARNED_NEIGHBOURS: neighbours.values.sum(axis=0),
-            REST: rest + left + left_too,
+            REST: rest + attribute_rest + neighbour_rest,
         }
         return Contributions(attributes, neighbours, parts)
 
     def _before_output(self, row: int, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The weight of each pooled number for the targets (t, d1 + d2), what is subtracted from it, and the rest."""
+        """Return the weight of each pooled number (t, d1 + d2), the number subtracted from it, and the rest (t,)."""
         d1, weight = self.settings.attribute_dim, self.model.weight.astype(np.float64)
         if self.output == "pooled":
             return targets, self.centre.astype(np.float64), np.zeros(len(targets))
@@ -235,12 +242,12 @@ class PooledReasons(NamedTuple):
             active = weight @ self._pool(row) + self.model.bias > 0
             rest = targets @ (np.where(active, self.model.bias, 0) - self.centre)
             return targets[:, active] @ weight[active], np.zeros(weight.shape[1]), rest
-        own = weight.shape[1] - d1  # released: a row of the node's own, which no neighbour gives, then attributes
+        own = weight.shape[1] - d1  # output="released" joins the node's own table row and its pooled attributes
         rest = targets[:, :own] @ (self.model.neighbour_table[row, :own] - self.centre[:own])
-        cut = self._pool(row)[:d1] <= 0  # such numbers are zero in the vector, whatever was pooled
+        cut = self._pool(row)[:d1] <= 0  # the vector has zeros here
         rest -= targets[:, own:][:, cut] @ self.centre[own:][cut]
-        asked = np.hstack([np.where(cut, 0, targets[:, own:]), np.zeros((len(targets), own))])
-        return asked, np.append(self.centre[own:], np.zeros(own)), rest
+        weights = np.hstack([np.where(cut, 0, targets[:, own:]), np.zeros((len(targets), own))])
+        return weights, np.append(self.centre[own:], np.zeros(own)), rest
 
     def _pool(self, row: int) -> np.ndarray:
         d1, width = self.settings.attribute_dim, self.model.weight.shape[1]
@@ -251,19 +258,19 @@ class PooledReasons(NamedTuple):
         ).astype(np.float64)
 
     def _terms(
-        self, bags: Bags, table: np.ndarray, row: int, asked: np.ndarray, centre: np.ndarray
+        self, bags: Bags, table: np.ndarray, row: int, weights: np.ndarray, centre: np.ndarray
     ) -> tuple[Terms, np.ndarray]:
-        """The terms of the rows of a node's bag, by the weights `asked` (t, d) of their numbers, and the rest."""
+        """Return the terms of the rows in a node's bag, and the rest (t,); weights (t, d) multiply their numbers."""
         rows = bags.indices[bags.indptr[row] : bags.indptr[row + 1]].astype(np.int64)
         if self.settings.pooling != MAX:
             share = 1 / len(rows) if len(rows) else 0.0
             entries = table[rows].astype(np.float64)
             if self.settings.pooling == MEAN:
                 entries = entries * share
-            left = np.zeros(len(asked)) if len(rows) else -asked @ centre
-            return Terms(rows, (entries - share * centre) @ asked.T), left
-        pooled, winner = (found[0] for found in pool(bags, table, np.array([row]), MAX, self.settings.zero_floor))
-        values, won = np.zeros((len(rows), len(asked))), winner >= 0
-        added = (asked * (pooled - centre)).T  # (d, t)
+            rest = np.zeros(len(weights)) if len(rows) else -weights @ centre
+            return Terms(rows, (entries - share * centre) @ weights.T), rest
+        pooled, winner = (one[0] for one in pool(bags, table, np.array([row]), MAX, self.settings.zero_floor))
+        values, won = np.zeros((len(rows), len(weights))), winner >= 0
+        added = (weights * (pooled - centre)).T  # (d, t)
         np.add.at(values, np.searchsorted(rows, winner[won]), added[won])
         return Terms(rows, values), added[~won].sum(axis=0)

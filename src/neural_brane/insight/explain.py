@@ -1,4 +1,4 @@
-"""Rank what a node's vector is made of, and what two nodes share."""
+"""Rank the attributes and neighbours behind a node's vector, and those that two nodes share."""
 
 from __future__ import annotations
 
@@ -16,32 +16,38 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.insight.contributions import REST, Contributions, Reasons, Terms
 from neural_brane.insight.links import largest
 
-WIDTH = 32  # letters of a name that are shown in text
+WIDTH = 32  # characters of a name shown in text
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
-    """The share of each attribute and neighbour in a node's vector, or in the cosine of two.
+    """The share of each attribute and neighbour in one node's vector, or in the cosine of two vectors.
 
-    Shares of one node's vector sum to 1: what each adds to the squared length of the vector, divided by it. Shares of
-    a pair sum to its cosine: what each adds to the inner product, divided by both lengths. A negative share makes two
-    nodes less alike.
+    The shares of one vector are parts of its squared length and sum to 1. The shares of a pair sum to the cosine; a
+    negative share makes the two nodes less alike. `explain` of a fitted method returns an Explanation.
 
-    Parameters
+    Attributes
     ----------
-    nodes
-        The id, or both ids.
-    similarity
+    nodes : tuple
+        The id of the node, or the ids of both nodes.
+    similarity : float
         The cosine of both vectors; 1 for one node.
-    attributes
-        Names with their shares, the largest first. Of a pair, those that both have, themselves or by neighbours.
-    neighbours
-        Ids with their shares, likewise. Of a pair, common neighbours, and the two themselves where they are linked.
-    shares
-        The same by part; they sum to the similarity. What comes through a neighbour is listed twice, under the
-        attribute and under the neighbour; here it counts once.
-    shared
-        What all attributes and all neighbours add, including those that are not listed.
+    attributes : list of (name, share)
+        The largest shares, best first; for a pair, of attributes that both have, themselves or through neighbours.
+    neighbours : list of (id, share)
+        The largest shares; for a pair, of common neighbours, and of the two nodes if they are linked.
+    shares : dict of str to float
+        The shares of all parts; they sum to `similarity`. A share that comes through a neighbour is listed both under
+        its attribute and under the neighbour, but counts once here.
+    shared : dict of str to float
+        The sums of the shares of all "attributes" and of all "neighbours", listed or not.
+
+    Examples
+    --------
+    >>> from neural_brane import PropagatedAttributes, load
+    >>> model = PropagatedAttributes(dim=16, seed=0).fit(load("stdlib"))
+    >>> [(id, round(share, 2)) for id, share in model.explain("json.decoder", "json.encoder").neighbours[:2]]
+    [('_json', 0.25), ('json', 0.12)]
     """
 
     nodes: tuple[Any, ...]
@@ -52,7 +58,7 @@ class Explanation:
     shared: dict[str, float]
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON."""
+        """Return all fields as plain values, for JSON."""
         return {
             "nodes": list(self.nodes),
             "similarity": self.similarity,
@@ -64,10 +70,10 @@ class Explanation:
 
     @property
     def title(self) -> str:
-        """One line that says what is explained."""
+        """One line that names the nodes and, for a pair, their cosine."""
         if len(self.nodes) == 1:
-            return f"what the vector of {self.nodes[0]} is made of"
-        return f"what makes {self.nodes[0]} and {self.nodes[1]} alike: cosine {self.similarity:.3f}"
+            return f"shares in the vector of {self.nodes[0]}"
+        return f"shares in the cosine of {self.nodes[0]} and {self.nodes[1]} ({self.similarity:.3f})"
 
     def __repr__(self) -> str:
         listed = [("share", "attribute", "share", "neighbour")]
@@ -89,7 +95,7 @@ class Explanation:
         )
 
     def _rows(self, shown: Any) -> Iterable[tuple[tuple[str, str], tuple[str, str]]]:
-        """Attributes and neighbours side by side, each with its share."""
+        """Yield attributes and neighbours side by side, each with its share."""
         for left, right in zip_longest(self.attributes, self.neighbours):
             yield (
                 ("", "") if left is None else (f"{left[1]:.3f}", shown(left[0])),
@@ -105,21 +111,21 @@ def _cut(text: str) -> str:
 
 
 def explain_node(reasons: Reasons, embedding: Embedding, graph: AttributedGraph, row: int, top: int) -> Explanation:
-    """Explain a node's vector: what each term adds to the vector's inner product with itself."""
+    """Explain one node's vector by the terms of its squared length."""
     check_top(top)
     vector = embedding.vectors[[row]].astype(np.float64)
-    found = reasons.of(row, vector)
+    contributions = reasons.of(row, vector)
     squared = float(vector[0] @ vector[0])
-    return _explanation((row,), found, squared, squared, graph, top)
+    return _explanation((row,), contributions, squared, squared, graph, top)
 
 
 def explain_pairs(
     reasons: Reasons, embedding: Embedding, graph: AttributedGraph, row: int, others: Sequence[int], top: int
 ) -> list[Explanation]:
-    """Explain what makes a node and each of some others alike.
+    """Explain why a node resembles each of `others`.
 
-    ⟨x_u, x_v⟩ is taken apart twice: into the terms of u, each projected on x_v, and into those of v, projected on x_u.
-    What an attribute or a neighbour adds is the mean of the two. Those are listed that both nodes have terms of.
+    The inner product ⟨x_u, x_v⟩ is split twice: into the terms of u projected on x_v, and into the terms of v projected
+    on x_u. Each attribute or neighbour counts with the mean of both, and only if both nodes have a term for it.
     """
     check_top(top)
     vectors = embedding.vectors
@@ -145,37 +151,37 @@ def explain_pairs(
 
 
 def check_top(top: int, name: str = "top") -> None:
-    """Refuse a number of answers that makes no sense."""
+    """Refuse a number of results that is not a whole number from 1."""
     if isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 1:
         raise ParameterError(f"{name}={top!r} makes no sense; give a whole number from 1, as in {name}=10")
 
 
 def _explanation(
-    rows: tuple[int, ...], found: Contributions, inner: float, unit: float, graph: AttributedGraph, top: int
+    rows: tuple[int, ...], terms: Contributions, inner: float, unit: float, graph: AttributedGraph, top: int
 ) -> Explanation:
-    """An explanation of an inner product whose shares are divided by `unit`; what is missing to it is the rest."""
+    """Return the explanation of an inner product; shares are divided by `unit`, the unexplained remainder is REST."""
     unit = unit or 1.0  # a vector of zeros has no shares
-    shares = {name: float(values[0]) / unit for name, values in found.parts.items()}
-    shares[REST] = shares.pop(REST, 0.0) + (inner - sum(float(values[0]) for values in found.parts.values())) / unit
+    shares = {name: float(values[0]) / unit for name, values in terms.parts.items()}
+    shares[REST] = shares.pop(REST, 0.0) + (inner - sum(float(values[0]) for values in terms.parts.values())) / unit
     return Explanation(
         tuple(graph.ids[list(rows)].tolist()),
         inner / unit,
-        largest(Terms(found.attributes.rows, found.attributes.values / unit), graph.attribute_names, top),
-        largest(Terms(found.neighbours.rows, found.neighbours.values / unit), graph.ids, top),
+        largest(Terms(terms.attributes.rows, terms.attributes.values / unit), graph.attribute_names, top),
+        largest(Terms(terms.neighbours.rows, terms.neighbours.values / unit), graph.ids, top),
         shares,
         {
-            "attributes": float(found.attributes.values.sum()) / unit,
-            "neighbours": float(found.neighbours.values.sum()) / unit,
+            "attributes": float(terms.attributes.values.sum()) / unit,
+            "neighbours": float(terms.neighbours.values.sum()) / unit,
         },
     )
 
 
 def _closed(terms: Terms, row: int) -> Terms:
-    """The neighbours and the node itself, which adds nothing as its own neighbour."""
+    """Return the neighbours and the node itself, which adds nothing as its own neighbour."""
     return Terms.sum([terms, Terms(np.array([row]), np.zeros((1, 1)))], 1)
 
 
 def _shared(one: Terms, other: Terms) -> Terms:
-    """The mean of what both add, of the rows that both have."""
+    """Return the terms of the rows that both have, with the mean of both values."""
     rows, left, right = np.intersect1d(one.rows, other.rows, assume_unique=True, return_indices=True)
     return Terms(rows, (one.values[left] + other.values[right]) / 2)

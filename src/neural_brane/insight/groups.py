@@ -1,4 +1,4 @@
-"""Find groups of nodes whose vectors lie together, and name them by what their nodes have."""
+"""Find groups of nodes whose vectors lie close together, and name them by typical attributes."""
 
 from __future__ import annotations
 
@@ -17,35 +17,31 @@ from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.progress import Meter, Reporter
 from neural_brane.search.exact import unit_rows
 
-# What is typical of a group of nodes: the one rule, by which clusters and regions are named and selections summarised.
+# One rule decides which attributes are typical of a group. It names clusters and regions, and summarises selections.
 
-SURE = 0.001  # the chance that a cluster of random nodes would be given any such name
+SURE = 0.001  # the highest chance that groups of random nodes get any name
 
 
 class Name(NamedTuple):
-    """An attribute that is typical of a group: its name, or its column where no names are known."""
+    """An attribute that is typical of a group of nodes."""
 
-    attribute: Any
-    lift: float  # how many times as often as among all nodes
-    share: float  # of the group's nodes that have it
+    attribute: Any  # its name, or its column if names are unknown
+    lift: float  # its share in the group divided by its share among all nodes
+    share: float  # the share of the group's nodes with this attribute
 
 
 def weigh_attributes(holders: np.ndarray, nodes: int) -> np.ndarray:
-    """Weigh each attribute by how rare it is: −log of the share of nodes that have it, as float32.
-
-    holders: (attributes,) how many of all nodes have each.
-    """
+    """Return the weight of each attribute, −log of the share of nodes that have it, float32; holders: their counts."""
     return -np.log(np.maximum(holders, 1) / max(nodes, 1)).astype(np.float32)
 
 
 def rank_typical(found: np.ndarray, size: int, holders: np.ndarray, nodes: int) -> np.ndarray:
-    """The places of the attributes that are typical of a group of `size` nodes, the most typical first.
+    """Return the positions of the attributes that are typical of a group of `size` nodes, most typical first.
 
-    An attribute counts by how many more nodes of the group have it than chance would give, times its weight. The first
-    node that has it never counts, so that two at least must. The page summarises selections by the same rule, from the
-    same weights (`summary` in explore/page/questions.js).
+    The score of an attribute is its weight times the number of nodes that have it beyond those expected by chance. At
+    least one is expected, so two nodes must have it. `summary` in explore/page/questions.js repeats this rule.
 
-    found: (attributes,) how many of the group have each; holders: how many of all nodes.
+    found: (attributes,) counts in the group. holders: counts among all nodes.
 
     >>> rank_typical(np.array([2, 3, 1]), 3, np.array([2, 60, 1]), 60).tolist()
     [0]
@@ -59,10 +55,10 @@ def rank_typical(found: np.ndarray, size: int, holders: np.ndarray, nodes: int) 
 def name_groups(
     attributes: sparse.csr_array, groups: np.ndarray, k: int, top: int, *, sure: bool = True
 ) -> list[list[Name]]:
-    """The columns of the attributes that are most typical of each of k groups of nodes, at most `top`.
+    """Return the most typical attributes of each of k groups of nodes, at most `top` per group.
 
-    With `sure`, they are so much more common in the group that k random groups of these sizes would be given any such
-    name with a chance of 0.1 % (hypergeometric, Bonferroni's bound); a group may then have no name.
+    If `sure`, only attributes that are clearly more common than by chance: k random groups of these sizes would get
+    any name with a chance of at most 0.1 % (hypergeometric test, Bonferroni bound). Some groups then get no name.
     """
     from scipy.stats import hypergeom
 
@@ -83,43 +79,42 @@ def name_groups(
     return named
 
 
-# k-means on vectors of length one, and how many clusters there are.
+# Clusters come from k-means on vectors of length 1.
 
-MOST = 20  # clusters to try
-SAMPLE = 2_000  # nodes by which the number is chosen
-NEAREST = 10  # nodes that each is joined to in the graph of the sample
+MOST = 20  # highest number of clusters to try
+SAMPLE = 2_000  # nodes used to choose the number
+NEAREST = 10  # neighbours of each node in the graph of the sample
 PRICE = 0.01  # modularity that one more cluster must add
-STARTS = 3  # runs of k-means, of which the best counts
+STARTS = 3  # runs of k-means; the best one counts
 
 
 def run_k_means(table: np.ndarray, k: int, seed: int, *, starts: int, mend: str) -> np.ndarray:
-    """The cluster of every row, by the best of some runs of k-means; `mend` says what to do if k is too many."""
+    """Return the cluster of every row by the best of `starts` runs of k-means; `mend`: advice if k is too large."""
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
-    with warnings.catch_warnings(), one_blas_thread():  # the last bits would follow the number of threads
+    with warnings.catch_warnings(), one_blas_thread():  # with more threads the last bits would vary
         warnings.simplefilter("error", ConvergenceWarning)
         try:
             return KMeans(k, n_init=starts, random_state=seed).fit_predict(table)
         except ConvergenceWarning:
-            raise EmbeddingError(f"fewer distinct vectors than {k} clusters; {mend}") from None
+            raise EmbeddingError(f"there are fewer distinct vectors than {k} clusters; {mend}") from None
 
 
 def partition(unit: np.ndarray, k: int, seed: int) -> np.ndarray:
-    """The cluster of every row; the largest cluster is 0."""
-    found = run_k_means(unit, k, seed, starts=STARTS, mend="give a smaller k")
-    order = np.argsort(-np.bincount(found, minlength=k), kind="stable")
+    """Return the cluster of every row, (rows,) int64; the largest cluster is number 0."""
+    clusters = run_k_means(unit, k, seed, starts=STARTS, mend="give a smaller k")
+    order = np.argsort(-np.bincount(clusters, minlength=k), kind="stable")
     ranks = np.empty(k, np.int64)
     ranks[order] = np.arange(k)
-    return ranks[found]
+    return ranks[clusters]
 
 
 def choose_k(unit: np.ndarray, seed: int, progress: Reporter | None = None) -> int:
-    """The number of clusters up to which one more adds to how well they hold together.
+    """Return the number of clusters with the largest modularity minus 0.01 per cluster.
 
-    In a sample of nodes each is joined to its nearest by cosine. k-means divides the sample into 2, 3, … clusters, and
-    the modularity of that graph says how much more the clusters are joined in themselves than chance would have it. The
-    number is best whose modularity, less a hundredth for every cluster, is largest.
+    In a sample of nodes, each node is joined to its nearest nodes by cosine. k-means divides the sample into 2, 3, …
+    clusters; modularity is the share of edges within clusters beyond what chance would put there.
     """
     rng = np.random.default_rng(seed)
     sample = unit if len(unit) <= SAMPLE else unit[np.sort(rng.choice(len(unit), SAMPLE, replace=False))]
@@ -137,10 +132,10 @@ def choose_k(unit: np.ndarray, seed: int, progress: Reporter | None = None) -> i
 
 
 def join_nearest(unit: np.ndarray) -> sparse.csr_array:
-    """The graph in which each row is joined to its nearest by cosine, in no direction."""
+    """Return the undirected graph that joins each row to its nearest rows by cosine."""
     count = min(NEAREST, len(unit) - 1)
     with one_blas_thread():
-        cosines = unit @ unit.T  # of a sample, so that this is small
+        cosines = unit @ unit.T  # small, because these rows are a sample
     np.fill_diagonal(cosines, -np.inf)
     nearest = np.argpartition(-cosines, count - 1, axis=1)[:, :count]
     ends = np.repeat(np.arange(len(unit)), count), nearest.ravel()
@@ -149,11 +144,7 @@ def join_nearest(unit: np.ndarray) -> sparse.csr_array:
 
 
 def modularity(graph: sparse.csr_array, clusters: np.ndarray) -> float:
-    """The share of edges within clusters beyond what chance would put there.
-
-    >>> modularity(sparse.csr_array(np.kron(np.eye(2), [[0, 1], [1, 0]])), np.array([0, 0, 1, 1]))
-    0.5
-    """
+    """Return the share of edges within clusters beyond what chance would put there."""
     members = _members(clusters, int(clusters.max()) + 1)
     between = (members @ graph @ members.T).toarray()
     ends = between.sum(axis=0) / between.sum()
@@ -161,36 +152,56 @@ def modularity(graph: sparse.csr_array, clusters: np.ndarray) -> float:
 
 
 def _members(groups: np.ndarray, k: int) -> sparse.csr_array:
-    """(groups, nodes): 1 where a node is in a group."""
+    """Return the matrix (groups, nodes) with a 1 where a node is in a group."""
     return sparse.csr_array((np.ones(len(groups)), (groups, np.arange(len(groups)))), shape=(k, len(groups)))
 
 
-# Clusters of vectors, with their names and central nodes.
-
-NAMES, CENTRAL = 5, 3  # attributes and nodes listed of a cluster
+NAMES, CENTRAL = 5, 3  # attributes and nodes listed for a cluster
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A cluster: its size, what its nodes have more often than others, and the nodes nearest to its middle."""
+    """A cluster of nodes.
+
+    Attributes
+    ----------
+    size : int
+        The number of its nodes.
+    attributes : list of (attribute, lift, share)
+        Typical attributes, most typical first. share: the share of the cluster's nodes that have it; lift: this share
+        divided by the share among all nodes.
+    centre : list of str or int
+        The ids of the nodes nearest to its mean vector.
+    """
 
     size: int
     attributes: list[Name]
     centre: list[Any]
 
     def __str__(self) -> str:
-        names = ", ".join(printable(one.attribute) for one in self.attributes) or "nothing over-represented"
-        return f"{self.size} nodes: {names}; around {', '.join(map(printable, self.centre))}"
+        names = ", ".join(printable(one.attribute) for one in self.attributes)
+        typical = f"; typical attributes: {names}" if names else ""
+        return f"size {self.size}{typical}; central nodes: {', '.join(map(printable, self.centre))}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Clusters:
-    """The cluster of every node, and what each cluster is; the largest is number 0."""
+    """A sequence of clusters, largest first, with the cluster of every node.
+
+    Attributes
+    ----------
+    ids, assignments : ndarray, shape (nodes,)
+        The ids of the nodes and the number of each node's cluster (int64).
+    clusters : tuple of Cluster
+        The clusters by number.
+    chosen : bool
+        True if the number of clusters was chosen, False if it was given.
+    """
 
     ids: np.ndarray
-    assignments: np.ndarray  # (nodes,) int64
+    assignments: np.ndarray
     clusters: tuple[Cluster, ...]
-    chosen: bool  # whether k was chosen by the rule
+    chosen: bool
 
     @property
     def k(self) -> int:
@@ -207,12 +218,12 @@ class Clusters:
         return self.clusters[at]
 
     def __repr__(self) -> str:
-        how = "chosen" if self.chosen else "given"
+        how = " (number chosen by modularity; set it with k)" if self.chosen else ""
         lines = [f"  {at}  {one}" for at, one in enumerate(self.clusters)]
-        return "\n".join([f"{self.k} clusters ({how}) of {len(self.ids)} nodes", *lines])
+        return "\n".join([f"{self.k} clusters of {len(self.ids)} nodes{how}", *lines])
 
     def as_dict(self) -> dict[str, Any]:
-        """Describe the clusters in plain values, for JSON; `assignments` are not among them."""
+        """Return the clusters as plain values, for JSON, without `ids` and `assignments`."""
         return {
             "nodes": len(self.ids),
             "k": self.k,
@@ -233,15 +244,36 @@ def find_clusters(
     seed: int = 0,
     progress: Reporter | None = None,
 ) -> Clusters:
-    """Divide nodes by k-means on their vectors, each brought to length one.
+    """Divide nodes into clusters by k-means on their vectors, scaled to length 1.
 
-    Without `k`, `neural_brane.insight.groups.choose_k` chooses a number up to 20, by 2,000 of the nodes.
-    The attributes of `graph`, matched by id, name the clusters.
+    Parameters
+    ----------
+    vectors, ids : ndarray, shapes (nodes, dim) and (nodes,)
+        Finite vectors and the ids of their nodes.
+    k : int, optional
+        The number of clusters. If None, numbers up to 20 are tried on 2,000 of the nodes: each further cluster must add
+        0.01 to the modularity of the graph that joins each node to its ten nearest.
+    graph : AttributedGraph, optional
+        Its attributes name the clusters; its nodes are matched by id.
+    seed, progress
+        The seed of k-means and of the sample (int), and a function that is called with the progress.
+
+    Returns
+    -------
+    Clusters
+        The clusters and the cluster of every node.
+
+    Examples
+    --------
+    >>> find_clusters(np.array([[1, 0], [2, 0], [0, 1]]), np.array(["ann", "bob", "cat"]), k=2)
+    2 clusters of 3 nodes
+      0  size 2; central nodes: ann, bob
+      1  size 1; central nodes: cat
     """
     if len(vectors) == 0:
         raise EmbeddingError("there are no vectors to divide into clusters; give some")
     if not np.isfinite(vectors).all():
-        raise EmbeddingError("some vectors hold NaN or infinity, which are in no cluster; leave them out")
+        raise EmbeddingError("some vectors contain NaN or infinity and belong to no cluster; leave them out")
     whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
     if k is not None and not (whole and 1 <= k <= len(vectors)):
         raise ParameterError(f"k={k!r} makes no sense; give a whole number from 1 to {len(vectors)}, or None")
@@ -249,19 +281,19 @@ def find_clusters(
         raise ParameterError(f"seed={seed} makes no sense; give 0 or more")
     unit = unit_rows(vectors)
     chosen = choose_k(unit, seed, progress) if k is None else int(k)
-    found = partition(unit, chosen, seed)
-    names = [[] for _ in range(chosen)] if graph is None else _names_from(graph, ids, found, chosen)
+    assignments = partition(unit, chosen, seed)
+    names = [[] for _ in range(chosen)] if graph is None else _names_from(graph, ids, assignments, chosen)
     clusters = []
     for at in range(chosen):
-        rows = np.flatnonzero(found == at)
+        rows = np.flatnonzero(assignments == at)
         nearness = unit[rows] @ unit[rows].mean(axis=0)
         central = rows[np.argsort(-nearness, kind="stable")[:CENTRAL]]
         clusters.append(Cluster(len(rows), names[at], ids[central].tolist()))
-    return Clusters(ids, found, tuple(clusters), k is None)
+    return Clusters(ids, assignments, tuple(clusters), k is None)
 
 
-def _names_from(graph: AttributedGraph, ids: np.ndarray, found: np.ndarray, k: int) -> list[list[Name]]:
-    """The names of clusters by the attributes of a graph, whose nodes are matched by id."""
+def _names_from(graph: AttributedGraph, ids: np.ndarray, assignments: np.ndarray, k: int) -> list[list[Name]]:
+    """Return the names of clusters by the attributes of a graph, whose nodes are matched by id."""
     rows = locate(graph.ids, ids)
     known = rows >= 0
     if not known.any():
@@ -269,5 +301,5 @@ def _names_from(graph: AttributedGraph, ids: np.ndarray, found: np.ndarray, k: i
             f"none of the {len(ids):,} vectors belongs to a node of graph '{graph.name}'; give the graph they were "
             "learned from"
         )
-    named = name_groups(graph.attributes[rows[known]], found[known], k, NAMES)
+    named = name_groups(graph.attributes[rows[known]], assignments[known], k, NAMES)
     return [[one._replace(attribute=graph.attribute_names[one.attribute].item()) for one in group] for group in named]

@@ -18,20 +18,35 @@ from neural_brane.kernels.threads import one_blas_thread
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Attributes and neighbours that two nodes share, each with what it adds to their likeness, the largest first."""
+    """Attributes and neighbours that two nodes share, each with what it adds to their similarity, largest first."""
 
     attributes: list[tuple[Any, float]]
     neighbours: list[tuple[Any, float]]
 
     def __str__(self) -> str:
-        parts = (("both linked to", self.neighbours), ("both near", self.attributes))
-        said = [f"{how} {', '.join(printable(name) for name, _ in listed)}" for how, listed in parts if listed]
-        return "; ".join(said) or "nothing in common"
+        parts = (("both linked to", self.neighbours), ("attributes of both or of their neighbours:", self.attributes))
+        texts = [f"{how} {', '.join(printable(name) for name, _ in listed)}" for how, listed in parts if listed]
+        return "; ".join(texts) or "nothing in common"
 
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A node that another is likely to be linked to, and is not."""
+    """A likely new neighbour of a node; `suggest` of a fitted method returns a list of them.
+
+    Attributes
+    ----------
+    id : str or int
+        The id of the suggested node.
+    score : float
+        Higher is likelier. Only the scores of one call can be compared with each other.
+    reasons : Shared
+        The `attributes` and `neighbours` that both nodes share, two lists of (name, share), best first.
+
+    Examples
+    --------
+    >>> print(Suggestion("Bela", 3.14159, Shared([("chess", 0.2)], [("Anna", 0.3)])))
+    Bela (3.14): both linked to Anna; attributes of both or of their neighbours: chess
+    """
 
     id: Any
     score: float
@@ -41,7 +56,7 @@ class Suggestion:
         return f"{printable(self.id)} ({self.score:.2f}): {self.reasons}"
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON."""
+        """Return all fields as plain values, for JSON."""
         return {
             "id": self.id,
             "score": self.score,
@@ -50,41 +65,39 @@ class Suggestion:
         }
 
 
-# How likely links are, by a method's own score, by the similarity of vectors, and by common neighbours.
-
-BLOCK_ROWS = 8_192  # compared at a time
-LINKS, BATCH = 256, 64  # links that weights are found by, and how many of them at a time
-FIRST = 10  # a link counts as found if fewer nodes than this come before it
+BLOCK_ROWS = 8_192  # vectors compared at a time
+LINKS, BATCH = 256, 64  # links used to find the weights, and how many of them at a time
+FIRST = 10  # a link counts as found if fewer candidates rank above it
 BY = ("all", "score", "similarity", "neighbours")
 
-Compare = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (asked, dim) and (rows, dim) to (asked, rows)
+Compare = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (queries, dim) and (rows, dim) to (queries, rows)
 
 
 class LinkWeights(NamedTuple):
-    """How links of a graph are ranked: the better of two scores by vectors, and the weight of common neighbours."""
+    """The rule that ranks links of a graph: which score of vectors to use, and the weight of common neighbours."""
 
     vectors: str  # "score" or "similarity"
     neighbours: float
 
 
 class LinkScorer(NamedTuple):
-    """Scores links of a graph by vectors of its nodes, which are compared by `similarity`, and by common neighbours."""
+    """Score links of a graph by the vectors of its nodes and by common neighbours."""
 
     embedding: Embedding
     graph: AttributedGraph
-    similarity: str  # "cosine", "dot" or "distance"
+    similarity: str  # how to compare vectors: "cosine", "dot" or "distance"
 
     def weigh(self) -> LinkWeights:
-        """Find what ranks links well by some of the graph's own: each is looked for among ten nodes as if unknown.
+        """Measure on links of the graph which scores rank links well, and return the weights.
 
-        The other candidates are the nodes that are not linked to the first. Of the method's own score and the
-        similarity of the vectors, the one that finds more is taken. Common neighbours weigh as the odds of finding a
-        link by them, divided by the odds of that one. They do not know the link itself; vectors were learned from it,
-        and so weigh rather too much.
+        A score finds a link u-v if it ranks fewer than ten of the nodes that are not linked to u above v. Of the
+        method's own score and the similarity of vectors, the better one is used. The weight of common neighbours is
+        their odds of finding a link divided by the odds of that score. Vectors were learned from these links and
+        common neighbours ignore the link itself, so vectors weigh somewhat too much.
         """
         scores = ["similarity"] if self.embedding.layer is None else ["score", "similarity"]
         adjacency = self.graph.adjacency
-        places = np.random.default_rng(0).permutation(adjacency.nnz)[:LINKS]  # always the same ones of a graph
+        places = np.random.default_rng(0).permutation(adjacency.nnz)[:LINKS]  # the same links at every call
         ends = np.searchsorted(adjacency.indptr, places, side="right") - 1
         links = np.column_stack([ends, adjacency.indices[places]])
         links = links[links[:, 0] != links[:, 1]]
@@ -93,40 +106,37 @@ class LinkScorer(NamedTuple):
         return LinkWeights(best, odds["neighbours"] / odds[best])
 
     def score(self, rows: np.ndarray, by: str) -> np.ndarray:
-        """Score links of each of some nodes with all nodes by one of the scores: (asked, nodes) float64."""
+        """Return one kind of score of each given row with all nodes, (rows, nodes) float64."""
         if by == "neighbours":
             return np.array([common_neighbours(self.graph.adjacency, int(row)) for row in rows])
         compare: Compare = SIMILAR[self.similarity]
         if by == "score":
             if self.embedding.layer is None:
-                raise ParameterError(
-                    "by='score' needs a method that scores pairs, and this one does not; give by='all'"
-                )
+                raise ParameterError("by='score' needs a method that scores pairs, such as neural-brane; give by='all'")
             compare = _by_layer(self.embedding.layer)
         vectors = self.embedding.vectors
-        asked = vectors[rows]
-        with one_blas_thread():  # the order of sums, and so the last bits, would follow the threads
-            blocks = [compare(asked, vectors[at : at + BLOCK_ROWS]) for at in range(0, len(vectors), BLOCK_ROWS)]
+        queries = vectors[rows]
+        with one_blas_thread():  # with more threads the order of sums, and so the last bits, would vary
+            blocks = [compare(queries, vectors[at : at + BLOCK_ROWS]) for at in range(0, len(vectors), BLOCK_ROWS)]
         return np.concatenate(blocks, axis=1).astype(np.float64)
 
     def rank(
         self, row: int, k: int, *, by: str, weights: Callable[[], LinkWeights], exclude: Iterable[int] = ()
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The rows of the k likeliest nodes, and their scores; never the node, a neighbour or one of `exclude`.
+        """Return the k likeliest new neighbours of a node and their scores; rows in `exclude` are left out.
 
-        With by="all", two numbers of each node are brought to mean 0 and deviation 1 over the nodes that could be
-        linked, and added: a score by vectors, and the resource that common neighbours allocate, Σ 1 / degree. Only then
-        `weights` is called, which says how much they count. The memory is that of a few numbers per node.
+        With by="all", the score of the vectors and the score of common neighbours, Σ 1 / degree, are each scaled to
+        mean 0 and deviation 1 over the candidates, and added with the weights that `weights` returns.
         """
         if by not in BY:
             raise ParameterError(f"by={by!r} makes no sense; give one of {', '.join(BY)}")
-        free, asked = candidates(self.graph.adjacency, row), np.array([row])
+        free, query = candidates(self.graph.adjacency, row), np.array([row])
         if by == "all":
             chosen = weights()
-            scores = _standard(self.score(asked, chosen.vectors)[0], free)
-            scores = scores + chosen.neighbours * _standard(self.score(asked, "neighbours")[0], free)
+            scores = _standard(self.score(query, chosen.vectors)[0], free)
+            scores = scores + chosen.neighbours * _standard(self.score(query, "neighbours")[0], free)
         else:
-            scores = self.score(asked, by)[0]
+            scores = self.score(query, by)[0]
         scores[~free] = -np.inf
         scores[np.fromiter(exclude, np.int64)] = -np.inf
         count = min(k, int(np.count_nonzero(scores > -np.inf)))
@@ -134,7 +144,7 @@ class LinkScorer(NamedTuple):
         return best, scores[best]
 
     def _odds(self, links: np.ndarray, by: str) -> float:
-        """Divide the links that are found by those that are not; one more of each keeps the odds finite."""
+        """Return the odds that a score finds a link; adding one to both counts keeps the odds finite."""
         found = 0
         for at in range(0, len(links), BATCH):
             batch = links[at : at + BATCH]
@@ -146,16 +156,16 @@ class LinkScorer(NamedTuple):
 
 
 def common_neighbours(adjacency: sparse.csr_array, row: int) -> np.ndarray:
-    """Σ 1 / degree over the neighbours that each node has in common with one: (nodes,) float64."""
+    """Return, for each node, Σ 1 / degree over the neighbours that it shares with node `row`, (nodes,) float64."""
     near = adjacency[[row]].indices
     theirs = adjacency[near]
     degrees = np.diff(theirs.indptr)
     allocated = np.bincount(theirs.indices, np.repeat(1 / np.maximum(degrees, 1), degrees), adjacency.shape[0])
-    return allocated.astype(np.float64)  # without neighbours NumPy returns whole numbers
+    return allocated.astype(np.float64)  # NumPy returns integers if there are no neighbours
 
 
 def candidates(adjacency: sparse.csr_array, row: int) -> np.ndarray:
-    """The nodes that a node could be linked to, all but itself and its neighbours: (nodes,) bool."""
+    """Return which nodes could be new neighbours: all but the node and its neighbours, (nodes,) bool."""
     free = np.ones(adjacency.shape[0], bool)
     free[adjacency[[row]].indices] = False
     free[row] = False
@@ -163,39 +173,36 @@ def candidates(adjacency: sparse.csr_array, row: int) -> np.ndarray:
 
 
 def _by_layer(layer: Layer) -> Compare:
-    """⟨h(u), h(v)⟩."""
+    """Return the function that computes the score ⟨h(u), h(v)⟩ of a learned layer."""
 
     def hide(block: np.ndarray) -> np.ndarray:
         return np.maximum(block @ layer.weight.T + layer.bias, 0)
 
-    return lambda asked, block: hide(asked) @ hide(block).T
+    return lambda queries, block: hide(queries) @ hide(block).T
 
 
-def _cosine(asked: np.ndarray, block: np.ndarray) -> np.ndarray:
-    lengths = np.outer(np.linalg.norm(asked, axis=1), np.linalg.norm(block, axis=1))
-    return np.divide(asked @ block.T, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+def _cosine(queries: np.ndarray, block: np.ndarray) -> np.ndarray:
+    lengths = np.outer(np.linalg.norm(queries, axis=1), np.linalg.norm(block, axis=1))
+    return np.divide(queries @ block.T, lengths, out=np.zeros_like(lengths), where=lengths > 0)
 
 
 SIMILAR: dict[str, Compare] = {
     "cosine": _cosine,
-    "dot": lambda asked, block: asked @ block.T,
-    "distance": lambda asked, block: np.array([-np.linalg.norm(block - one, axis=1) for one in asked]),
+    "dot": lambda queries, block: queries @ block.T,
+    "distance": lambda queries, block: np.array([-np.linalg.norm(block - one, axis=1) for one in queries]),
 }
 
 
 def _standard(values: np.ndarray, among: np.ndarray) -> np.ndarray:
-    """Values brought to mean 0 and deviation 1, both of some of them."""
+    """Return the values scaled so that those in the mask `among` have mean 0 and deviation 1."""
     deviation = float(values[among].std()) if among.any() else 0.0
     return (values - values[among].mean()) / deviation if deviation > 0 else np.zeros_like(values)
 
 
-# What two nodes share.
-
-
 def shared_in_graph(graph: AttributedGraph, weights: np.ndarray, row: int, other: int, top: int) -> Shared:
-    """Find what two nodes share in the graph, the rarest first, for a method that cannot explain its vectors.
+    """Return the attributes and neighbours that two nodes share, rarest first; for methods that cannot explain.
 
-    weights: of every attribute. A neighbour counts 1 / degree.
+    weights: (attributes,) the share of each attribute. The share of a neighbour is 1 / degree.
     """
     attributes = np.intersect1d(graph.attributes[[row]].indices, graph.attributes[[other]].indices)
     neighbours = np.intersect1d(graph.adjacency[[row]].indices, graph.adjacency[[other]].indices)
@@ -207,6 +214,6 @@ def shared_in_graph(graph: AttributedGraph, weights: np.ndarray, row: int, other
 
 
 def largest(terms: Terms, names: np.ndarray, top: int) -> list[tuple[Any, float]]:
-    """The names of the rows that add most to the first target, with what they add, the largest first."""
+    """Return the names of the `top` rows that add most to the first target, each with what it adds, largest first."""
     order = np.argsort(-terms.values[:, 0], kind="stable")[:top]
     return list(zip(names[terms.rows[order]].tolist(), terms.values[order, 0].tolist(), strict=True))

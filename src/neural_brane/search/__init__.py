@@ -1,4 +1,4 @@
-"""Find the nearest nodes by cosine: exactly, or by an index that looks at few vectors."""
+"""Find the nearest nodes by cosine, exactly or with an index that compares only a few vectors."""
 
 from neural_brane.search.exact import Exact, nearest_rows
 from neural_brane.search.index import EmbeddingParts, Index, load_index

@@ -1,4 +1,4 @@
-"""Search by a faiss index: nearly all of the nearest nodes without looking at every vector."""
+"""Search with a faiss index, which finds nearly all of the nearest nodes without comparing every vector."""
 
 from __future__ import annotations
 
@@ -30,42 +30,40 @@ from neural_brane.search.exact import (
     find_rows,
     nearest_nodes,
     nearest_rows,
+    parse_query,
     similarities,
-    understand,
     unit_rows,
 )
 
-# An index by faiss finds nearly all of the nearest nodes without looking at every vector.
-#
-# Vectors at length 1 lie in lists, each around a centre that k-means has found; a query is compared with the lists
-# whose centres are nearest (IVF-Flat, inner product). How many lists that are is measured when the index is built: as
-# few as find the asked share of what exact search finds. IVF-Flat is built several times faster than a graph of
-# neighbours (HNSW), and its lists can be memory-mapped.
+# Vectors, scaled to length 1, are divided into lists by k-means. A search compares a query only with the lists whose
+# centres are nearest (faiss calls this IVF-Flat). Building the index measures how many lists a search must read to find
+# the requested share of the nearest nodes. IVF-Flat is built several times faster than a graph of neighbours (HNSW),
+# and its lists can be memory-mapped.
 
-BLOCK_ROWS = 65_536  # added at a time
-PER_CENTRE = 64  # vectors that k-means sees for each of its centres; faiss asks for 39 at least
-SAMPLE = 200  # nodes that recall is measured on
-NEAREST = 10  # and how many of the nearest are compared
+BLOCK_ROWS = 65_536  # vectors added at a time
+PER_CENTRE = 64  # vectors per centre in the sample for k-means; faiss wants at least 39
+SAMPLE = 200  # nodes used to measure recall
+NEAREST = 10  # nearest nodes compared for each of them
 
 
 class Index:
-    """Finds nodes near a node or a vector; `Embedding.index()` builds it, and `load_index` opens it.
+    """An index for fast search; `Embedding.index` builds it, `load_index` opens a saved one.
 
     Attributes
     ----------
-    ids
-        The nodes' ids, in the order of the vectors.
-    provenance
-        What made the vectors.
-    recall
-        The share of the ten nearest that the index found on a sample of nodes, when it was built.
+    ids : ndarray, shape (nodes,)
+        The ids of the nodes, in the order of the vectors.
+    provenance : dict
+        The method, parameters, data and version that made the vectors.
+    recall : float
+        The share of the ten nearest nodes that the index found for a sample of nodes when it was built.
     """
 
     def __init__(
         self, lists: Any, ids: np.ndarray, provenance: dict[str, Any], recall: float, threads: int | None = None
     ):
         self.lists, self.ids, self.provenance, self.recall, self.threads = lists, ids, provenance, recall, threads
-        lists.make_direct_map()  # where each row lies, so that a node's own vector can be had
+        lists.make_direct_map()  # lets `reconstruct` return the vector of a row
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -81,18 +79,21 @@ class Index:
         return int(self.lists.d)
 
     def nearest(self, target: Any, k: int = 10) -> Any:
-        """The `k` nearest nodes with their cosine, as `Embedding.nearest` gives them; nearly always the same ones."""
-        wanted = check_count(k)
-        question = understand(target, self.ids, self.dim)
-        rows = question.rows if question.rows is not None else np.empty(0, np.int64)
-        queries = question.vectors if question.vectors is not None else self.vectors_of(rows)
-        found, cosines = self._search(unit_rows(queries), min(wanted + (question.rows is not None), len(self)))
-        kept = found != (-1 if question.rows is None else question.rows[:, None])
-        best = [(row[keep][:wanted], own[keep][:wanted]) for row, own, keep in zip(found, cosines, kept, strict=True)]
-        return as_answers(self.ids, [row for row, _ in best], [own for _, own in best], question.single)
+        """Return the `k` nearest nodes of ids or vectors with their cosine, as `Embedding.nearest` does.
+
+        Nearly all of them are the same as those of exact search; `recall` is the share.
+        """
+        count = check_count(k)
+        query = parse_query(target, self.ids, self.dim)
+        rows = query.rows if query.rows is not None else np.empty(0, np.int64)
+        queries = query.vectors if query.vectors is not None else self.vectors_of(rows)
+        found, cosines = self._search(unit_rows(queries), min(count + (query.rows is not None), len(self)))
+        kept = found != (-1 if query.rows is None else query.rows[:, None])
+        best = [(row[keep][:count], own[keep][:count]) for row, own, keep in zip(found, cosines, kept, strict=True)]
+        return as_answers(self.ids, [row for row, _ in best], [own for _, own in best], query.single)
 
     def save(self, path: str | Path) -> None:
-        """Write the index with its ids to one file, which `load_index` opens by memory map."""
+        """Write the index and its ids to one .faiss file for `load_index`."""
         path = check_index_target(path)
         ids = BytesIO()
         np.lib.format.write_array(ids, self.ids, allow_pickle=False)
@@ -108,7 +109,7 @@ class Index:
                 file.write(b"".join([*parts, footer, hashlib.sha256(footer).digest()[:CHECK_BYTES], MARK]))
 
     def _search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Rows and cosines, best first, equal ones by row; row -1 where the lists held too few."""
+        """Return rows and cosines, best first, ties by row; row -1 if the lists contain too few vectors."""
         with _threads(self.threads):
             cosines, rows = self.lists.search(queries, k)
         rows = np.where((rows >= 0) & (rows < len(self)), rows, -1)
@@ -117,7 +118,7 @@ class Index:
         return np.take_along_axis(rows, order, axis=1), np.take_along_axis(cosines, order, axis=1)
 
     def vectors_of(self, rows: np.ndarray) -> np.ndarray:
-        """The vectors of some rows, at length 1."""
+        """Return the vectors of rows, scaled to length 1, (rows, dim) float32."""
         return np.array([self.lists.reconstruct(int(row)) for row in rows], np.float32).reshape(-1, self.dim)
 
 
@@ -130,20 +131,11 @@ def build_index(
     threads: int | None = None,
     progress: Reporter | None = None,
 ) -> Index:
-    """Build an index over vectors, by default of about twice as many lists as the root of their number.
+    """Return a new index over vectors.
 
-    Parameters
-    ----------
-    source
-        Vectors with the ids of their nodes and their provenance.
-    recall
-        The share of the ten nearest to find; the number of lists to look into is measured on a sample of nodes.
-    lists
-        The number of lists.
-    seed
-        For k-means and the sample; the same seed and number of threads give the same index.
-    threads
-        Cores to use, all of them by default.
+    recall: the share of the ten nearest nodes to find, measured on a sample of nodes. lists: the number of lists, by
+    default about twice the square root of the number of vectors. seed: for k-means and the sample; the same seed and
+    number of threads give the same index. threads: CPU cores to use, all by default.
     """
     faiss, vectors = import_faiss(), source.vectors
     if not 0 < recall <= 1:
@@ -153,7 +145,9 @@ def build_index(
     usual = max(1, min(round(2 * math.sqrt(len(vectors))), len(vectors) // 39))
     count = usual if lists is None else lists
     if not 1 <= count <= len(vectors):
-        raise ParameterError(f"lists={lists!r} makes no sense; give a number from 1 to {len(vectors)}, the nodes")
+        raise ParameterError(
+            f"lists={lists!r} makes no sense; give a number from 1 to {len(vectors)}, the number of nodes"
+        )
     random = np.random.default_rng(seed)
     made = faiss.IndexIVFFlat(faiss.IndexFlatIP(vectors.shape[1]), vectors.shape[1], count, faiss.METRIC_INNER_PRODUCT)
     made.cp.seed, made.cp.min_points_per_centroid = int(random.integers(1 << 30)), 1
@@ -172,21 +166,21 @@ def build_index(
     return index
 
 
-def _choose_probes(index: Index, queries: np.ndarray, exact: np.ndarray, wanted: float) -> float:
-    """Look into as few lists as find the wanted share of what exact search finds; returns the share that is found."""
+def _choose_probes(index: Index, queries: np.ndarray, exact: np.ndarray, recall: float) -> float:
+    """Let the index read the fewest lists that reach a recall of exact search's rows; return the reached recall."""
     unit = unit_rows(queries)
     probes, share = 1, 0.0
     while True:
         index.lists.nprobe = min(probes, index.lists.nlist)
         found, _ = index._search(unit, exact.shape[1])
         share = float(np.mean([np.isin(one, other).mean() for one, other in zip(exact, found, strict=True)]))
-        if share >= wanted or probes >= index.lists.nlist:
+        if share >= recall or probes >= index.lists.nlist:
             return round(share, 4)
         probes = max(probes + 1, probes * 5 // 4)
 
 
 def import_faiss() -> Any:
-    """The faiss module, or an error that says how to get it."""
+    """Return the faiss module, or raise an error that says how to install it."""
     try:
         import faiss
     except ImportError as error:
@@ -199,7 +193,7 @@ def import_faiss() -> Any:
 
 @contextmanager
 def _threads(threads: int | None) -> Iterator[None]:
-    """Let faiss use so many threads: their number belongs to the whole process, so it is put back."""
+    """Let faiss use so many threads in the block; restore the number afterwards, because it is global."""
     faiss = import_faiss()
     before = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(threads or os.cpu_count() or 1)
@@ -209,25 +203,22 @@ def _threads(threads: int | None) -> Iterator[None]:
         faiss.omp_set_num_threads(before)
 
 
-# An index as one file that is opened by memory map.
+# The file of an index::
 #
-# ::
+#     faiss index    the centres, then the lists of vectors
+#     ids            an .npy array
+#     about          JSON: provenance, recall, number of lists to read
+#     footer         lengths and SHA-256 of these three, the footer's own SHA-256 cut to 8 bytes, and MARK
 #
-#     what faiss writes    the centres, then the lists of vectors
-#     ids                  an .npy array
-#     about                JSON: provenance, recall, lists to look into
-#     footer               lengths and SHA-256 of the three, their own SHA-256 cut to 8 bytes, and a mark
-#
-# faiss reads from the beginning of a file and stops where its part ends, so ours follows. faiss trusts what it reads: a
-# damaged file could end the process. So the footer is checked before faiss sees the file, and the whole file unless
-# `check=False`.
+# faiss reads the beginning of a file and ignores what follows its own data. A damaged file could crash it, so the
+# footer is checked before faiss opens the file, and the whole file unless `check=False`.
 
 SUFFIX = ".faiss"
 MARK = b"brane index 1\n\0\0"
 FOOTER = struct.Struct("<3Q32s32s32s")
 CHECK_BYTES = 8
-CHECKED_IDS = 1 << 17  # compared at a time
-CHUNK = 1 << 20
+CHECKED_IDS = 1 << 17  # ids compared at a time
+CHUNK = 1 << 20  # bytes hashed at a time
 
 
 class Footer(NamedTuple):
@@ -238,29 +229,49 @@ class Footer(NamedTuple):
 
 
 def check_index_target(path: str | Path) -> Path:
-    """Refuse a path that no index can be written to, before the work of building one."""
+    """Return the path; refuse one that no index can be written to, before an index is built."""
     return check_target(path, (SUFFIX,), SUFFIX, EmbeddingError)
 
 
 def check_belongs(
     path: str | Path, index: Index, vectors: np.ndarray | StoredRows, ids: np.ndarray | StoredColumn
 ) -> None:
-    """Refuse an index of other nodes, or of other vectors: the first, the middle and the last are compared."""
+    """Refuse an index of other nodes or other vectors; the first, middle and last vectors are compared."""
     rows = np.unique([0, len(ids) // 2, len(ids) - 1]) if len(ids) else np.empty(0, np.int64)
     spans = [slice(at, at + CHECKED_IDS) for at in range(0, len(ids), CHECKED_IDS)]
     same = len(ids) == len(index) and all(np.array_equal(index.ids[span], ids[span]) for span in spans)
     if not same or index.dim != vectors.shape[1]:
-        raise EmbeddingError(f"{path}: is an index of other nodes than these vectors have; build it again")
+        raise EmbeddingError(f"{path}: this index contains other nodes than the vectors; build it again")
     if not np.allclose(index.vectors_of(rows), unit_rows(vectors[rows]), atol=1e-5):
-        raise EmbeddingError(f"{path}: is an index of other vectors of these nodes; build it again")
+        raise EmbeddingError(f"{path}: this index contains other vectors of these nodes; build it again")
 
 
 def load_index(path: str | Path, *, threads: int | None = None, check: bool = True) -> Index:
-    """Open a saved index by memory map: lists are read when a query looks into them.
+    """Open a saved index by memory map; each search reads only the lists that it needs.
 
-    `check` first reads the file once and compares it with its checksums. Without it, a large index is open in
-    milliseconds; then only its ids and its size are checked, and damage elsewhere can give wrong answers or end the
-    process.
+    Parameters
+    ----------
+    path : str or Path
+        A file that `Index.save` wrote.
+    threads : int, optional
+        CPU cores to use, all by default.
+    check : bool
+        If true, read the whole file and compare it with its checksums. If false, a large index opens in milliseconds,
+        but only ids and size are checked; damage elsewhere can give wrong answers or crash Python.
+
+    Returns
+    -------
+    Index
+        The index.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from neural_brane import Embedding
+    >>> file = Path(tempfile.mkdtemp()) / "nodes.faiss"
+    >>> Embedding([[1, 0], [2, 0], [0, 1]], ["ann", "bob", "cat"]).index().save(file)
+    >>> load_index(file).nearest("ann", k=1)
+    [('bob', 1.0)]
     """
     faiss = import_faiss()
     path = Path(path)
@@ -269,11 +280,11 @@ def load_index(path: str | Path, *, threads: int | None = None, check: bool = Tr
     with path.open("rb") as file:
         footer = _read_footer(path, file)
         if check and _digest(file, footer.lengths[0]) != footer.digests[0]:
-            _refuse(path, "the lists are not what their checksum says")
+            _refuse(path, "the lists do not match their checksum")
         file.seek(footer.lengths[0])
         ids, about = (file.read(length) for length in footer.lengths[1:])
         if tuple(hashlib.sha256(part).digest() for part in (ids, about)) != footer.digests[1:]:
-            _refuse(path, "its ids or its provenance are not what their checksum says")
+            _refuse(path, "its ids or its provenance do not match their checksum")
     try:
         lists = faiss.read_index(str(path), faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY)
         known = as_ids(read_array(BytesIO(ids), len(ids)), what=f"{path}: ids", error=EmbeddingError)
@@ -292,9 +303,11 @@ def _read_footer(path: Path, file: IO[bytes]) -> Footer:
     file.seek(max(size - tail, 0))
     data = file.read()
     if data[-len(MARK) :] != MARK or len(data) != tail:
-        raise EmbeddingError(f"{path}: is no index of ours, or is cut off; make one with embedding.index().save(…)")
+        raise EmbeddingError(
+            f"{path}: not an index of neural-brane, or cut off; make one with embedding.index().save('x{SUFFIX}')"
+        )
     if hashlib.sha256(data[: FOOTER.size]).digest()[:CHECK_BYTES] != data[FOOTER.size : -len(MARK)]:
-        _refuse(path, "its end is not what its checksum says")
+        _refuse(path, "its end does not match its checksum")
     *numbers, first, second, third = FOOTER.unpack(data[: FOOTER.size])
     if sum(numbers) + tail != size:
         _refuse(path, f"it has {size:,} bytes, not {sum(numbers) + tail:,}")
@@ -311,32 +324,29 @@ def _digest(file: IO[bytes], length: int) -> bytes:
 
 
 def _refuse(path: Path, why: str) -> NoReturn:
-    raise EmbeddingError(f"{path}: the index is damaged or changed: {why}; build it again, or copy it anew") from None
-
-
-# Vectors in a folder of parts stay there and are searched there.
+    raise EmbeddingError(f"{path}: the index is damaged: {why}; build it again, or copy the file again") from None
 
 
 class EmbeddingParts:
-    """The vectors of a folder of parts, asked like an `Embedding` and read block by block.
+    """The vectors of a folder of parts, for graphs whose vectors do not fit in memory; used like an `Embedding`.
 
-    Answers are those of the merged file, to the last bit. A search keeps one number per node and a few blocks of rows
-    in memory; vectors and ids are never there as a whole.
+    The folder is read block by block. A search keeps one number per node and a few blocks in memory, and returns
+    exactly the same as a search in the merged file.
 
     Parameters
     ----------
-    folder
-        As `brane distributed embed -o FOLDER` or `brane convert FILE -o FOLDER --parts N` writes it.
-    check
-        Read all files once and compare them with their checksums. Without it a folder is open in milliseconds, and
-        damage to vectors in .npy parts may go unnoticed; Parquet parts are compared before they are read.
+    folder : str or Path
+        A folder that `brane distributed embed -o FOLDER` or `brane convert FILE -o FOLDER --parts N` wrote.
+    check : bool
+        If true, read all files and compare them with their checksums. If false, the folder opens in milliseconds, and
+        damage in .npy parts may go unnoticed; Parquet parts are checked whenever they are read.
 
     Attributes
     ----------
     vectors, ids
-        Tables of rows and of ids, read where they are asked for: `vectors[5:9]`, `ids[[7, 3]]`.
-    provenance
-        What made the vectors.
+        The rows, (nodes, dim) float32, and the ids, (nodes,); index them to read from disk, as in `vectors[5:9]`.
+    provenance : dict
+        The method, parameters, data and version that made the vectors.
 
     Examples
     --------
@@ -367,26 +377,23 @@ class EmbeddingParts:
         return f"EmbeddingParts({describe(self)})"
 
     def __getitem__(self, nodes: Any) -> np.ndarray:
-        """A node's vector by its id; of a list of ids, a table with a row for each."""
+        """Return the vector of a node by its id, (dim,), or a table with one row per id of a list."""
         single = isinstance(nodes, str) or np.ndim(nodes) == 0
-        found = self.vectors[find_rows(self.ids, [nodes] if single else nodes)]
-        return found[0] if single else found
+        rows = self.vectors[find_rows(self.ids, [nodes] if single else nodes)]
+        return rows[0] if single else rows
 
     def similarity(self, one: Any, other: Any, *, matrix: bool = False, center: bool = False) -> Any:
-        """The cosine of nodes or vectors, as `Embedding.similarity` gives it."""
+        """Return the cosine of nodes or vectors, as `Embedding.similarity` does."""
         return similarities(self, one, other, matrix=matrix, center=center)
 
     def nearest(self, target: Any, k: int = 10, *, center: bool = False) -> Any:
-        """The `k` nodes whose vectors point most nearly the same way, as `Embedding.nearest` gives them."""
+        """Return the `k` nodes with the highest cosine, as `Embedding.nearest` does."""
         return nearest_nodes(self, target, k, center=center)
 
     def save(self, path: str | Path) -> None:
-        """Merge the parts into one file, in the format that its suffix says, block by block as `brane convert` does."""
+        """Merge the parts into one file, block by block; the suffix of the path decides its format."""
         merge_parts(self.parts.folder, path)
 
     def index(self, **options: Any) -> Index:
-        """An index by faiss, as `Embedding.index` builds it: k-means sees a sample, and rows are added in blocks.
-
-        The index itself holds all vectors and ids while it is built; a saved one is opened by memory map.
-        """
+        """Return a new index, as `Embedding.index` does. All vectors and ids must fit in memory meanwhile."""
         return build_index(self, **options)
