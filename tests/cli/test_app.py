@@ -75,7 +75,7 @@ HERE = {"citeseer": "stdlib", "100157": "json", "102879": "pickle", "17": "json"
 
 
 def quickly(words):
-    """The words of an example, with a dataset that is here and little training."""
+    """Return the words of an example, with a dataset that is here and little training."""
     words = [HERE.get(word, word) for word in words]
     if words[0] != "embed":
         return words
@@ -129,7 +129,7 @@ def test_examples_of_help_run(command, example_files, tmp_path, monkeypatch):
     shutil.copytree(example_files, tmp_path / "here")
     monkeypatch.chdir(tmp_path / "here")
     for _, *words in examples((command,)):
-        shutil.rmtree("parts", ignore_errors=True)
+        shutil.rmtree("shards", ignore_errors=True)
         result = CliRunner().invoke(app, quickly(words))
         assert result.exit_code == 0, (words, result.output)
 

@@ -48,7 +48,7 @@ def test_bars_a_table_advice_a_page_and_json_and_a_second_run_trains_nothing(gra
     assert "\x1b" not in first.stdout + first.stderr
     again = compare(*order)
     assert again.stdout == first.stdout
-    assert again.stderr.splitlines()[1:] == [f"kept in {tmp_path / 'out' / 'trainings'}: 4 of them"]
+    assert again.stderr.splitlines()[1:] == [f"finished earlier, in {tmp_path / 'out' / 'trainings'}: 4 of them"]
 
 
 def test_without_labels_links_alone_are_compared_and_nothing_is_written(graph, tmp_path, monkeypatch):

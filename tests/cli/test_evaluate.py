@@ -183,7 +183,7 @@ def test_clustering(files):
     result = evaluate(files / "v.npz", "--labels", files / "labels.txt", "--task", "clustering", "--starts", 3)
     line = next(line for line in result.stdout.splitlines() if "±" in line)
     assert line.split() == ["1.0000", "±", "0.0000"] * 3
-    assert "60 nodes, 2 classes; k-means with as many clusters, mean ± sd of 3 starts, seed 0" in result.stdout
+    assert "60 nodes, 2 classes; k-means with one cluster per class, mean ± sd of 3 starts, seed 0" in result.stdout
     assert "Macro-F1" not in result.stdout
 
 

@@ -75,7 +75,7 @@ def test_a_signal_ends_with_a_kept_checkpoint_and_the_command_that_goes_on(numbe
 def test_without_a_checkpoint_it_says_that_nothing_was_kept(number, folder, signalled):
     signalled(number)
     stopped = CliRunner().invoke(app, [*SHORT, "-o", "v.npz"])
-    assert (stopped.exit_code, stopped.stderr.splitlines()[-1]) == (CODES[number], "stopped; nothing was kept")
+    assert (stopped.exit_code, stopped.stderr.splitlines()[-1]) == (CODES[number], "stopped; nothing was saved")
     assert not list(folder.iterdir())
 
 
@@ -83,7 +83,7 @@ def test_after_a_long_training_it_says_how_to_keep_the_next_one():
     times = iter([0.0, 60.0])
     with pytest.raises(Stopped) as stopped, explaining_stop(NeuralBrane(), clock=lambda: next(times)):
         raise KeyboardInterrupt
-    assert stopped.value.message.startswith("stopped; nothing was kept")
+    assert stopped.value.message.startswith("stopped; nothing was saved")
     assert stopped.value.add == ("--checkpoint", "run.checkpoint")
 
 

@@ -24,25 +24,28 @@ if TYPE_CHECKING:
     from neural_brane.methods.parameters import Parameter
 
 TRAINING = "Training ('brane methods NAME' lists all parameters)"
-READING = "Reading the graph"
+READING = "Reading the graph ('brane formats --help' describes the files)"
 
 # Options with one value. A help text of at most 45 characters fits on one line of a terminal with 80 columns.
 
-_source = Argument(help="Graph file, or a name from 'brane datasets'.")
-_output = Option("--output", "-o", metavar="<file>", help="Write vectors here; see 'brane formats'.")
+_source = Argument(help="Graph file, or one of 'brane datasets'.")
 Source = Annotated[str, _source]
 SourceOrNone = Annotated[str | None, _source]
-Output = Annotated[Path, _output]
-OutputOrNone = Annotated[Path | None, _output]
+Output = Annotated[Path, Option("--output", "-o", metavar="<file>", help="Vectors; see 'brane formats'.")]
+OutputOrNone = Annotated[
+    Path | None, Option("--output", "-o", metavar="<file>", help="Write vectors here; see 'brane formats'.")
+]
 SaveModel = Annotated[
     Path | None, Option("--save-model", metavar="<file>", help="Write the model here, as in m.brane.")
 ]
 ModelFile = Annotated[Path, Argument(help="Model from 'brane embed --save-model'.")]
-Vectors = Annotated[Path, Argument(help="File of vectors; see 'brane formats'.")]
-Ids = Annotated[Path | None, Option(metavar="<file>", help="Ids of the rows of an .npy file, one a line.")]
+Vectors = Annotated[Path, Argument(help="Vectors; see 'brane formats'.")]
+Ids = Annotated[Path | None, Option(metavar="<file>", help="Ids of an .npy file's rows, one per line.")]
 Node = Annotated[str, Argument(help="Id of a node.")]
-Method = Annotated[str, Option(metavar="<name>", help="Name from 'brane methods'.")]
-Seed = Annotated[int, Option(metavar="<whole>", help="The same seed gives the same result.")]
+Method = Annotated[
+    str, Option(metavar="<name>", help="Default: neural-brane; see 'brane methods'.", show_default=False)
+]
+Seed = Annotated[int, Option(metavar="<whole>", help="Seed of all random numbers.")]
 Jobs = Annotated[int | None, Option(metavar="<whole>", help="Trainings at once (default: one per core).")]
 Log = Annotated[Path | None, Option(metavar="<file>", help="Append progress and errors to this file.")]
 GraphSource = Annotated[
@@ -169,9 +172,9 @@ def as_id(ids: np.ndarray, typed: str) -> Any:
 # Options for reading a graph.
 
 
-def reading(name: str, help: str, metavar: str | None = "<column>") -> Any:
+def reading(name: str, help: str, metavar: str | None = "<column>", **more: Any) -> Any:
     """Return an option for reading a graph."""
-    return Option(f"--{name}", metavar=metavar, help=help, rich_help_panel=READING)
+    return Option(f"--{name}", metavar=metavar, help=help, rich_help_panel=READING, **more)
 
 
 # Keywords of `neural_brane.read` for fields of another name.
@@ -185,10 +188,8 @@ KEYWORDS = {
 class Links:
     """Options that name the files of a graph and the columns of its edges."""
 
-    attributes: Annotated[
-        Path | None, reading("attributes", "Attributes, one node per line: '17 3:1 8:1'.", "<file>")
-    ] = None
-    labels: Annotated[Path | None, reading("labels", "Labels, one node per line: 'node<TAB>label'.", "<file>")] = None
+    attributes: Annotated[Path | None, reading("attributes", "Attributes, one node per line.", "<file>")] = None
+    labels: Annotated[Path | None, reading("labels", "Labels, one node per line.", "<file>")] = None
     nodes: Annotated[Path | None, reading("nodes", "Table of nodes; columns become attributes.", "<file>")] = None
     id_column: Annotated[str | None, reading("id", "Column of --nodes with the ids.")] = None
     source_column: Annotated[str | None, reading("source", "Column with the first node of an edge.")] = None
@@ -200,9 +201,9 @@ class Links:
     duplicates: Annotated[Literal["max", "sum"], reading("duplicates", "Weight of a repeated edge.", "<max|sum>")] = (
         "max"
     )
-    self_loops: Annotated[
-        Literal["keep", "drop"], reading("self-loops", "Edges from a node to itself.", "<keep|drop>")
-    ] = "keep"
+    self_loops: Annotated[Literal["keep", "drop"], reading("self-loops", "Keep or drop self-loops.", "<keep|drop>")] = (
+        "keep"
+    )
 
     def keywords(self) -> dict[str, Any]:
         """Return the given options as keywords of `neural_brane.read`."""
@@ -258,5 +259,6 @@ class Reading(Links):
     )
     ignore: Annotated[list[str] | None, reading("ignore", "Column to leave out; may be repeated.")] = None
     missing: Annotated[
-        Literal["none", "attribute"], reading("missing", "Empty cells: none, or attribute.", "<rule>")
+        Literal["none", "attribute"],
+        reading("missing", "attribute: an empty cell counts as a value.", "<rule>", show_default=False),
     ] = "none"
