@@ -89,10 +89,13 @@ def test_divisions_are_kept_for_all_tasks(files):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--label", "size", "--task", "retrieval"], "--task retrieval needs classes or several labels"),
-        (["--label", "size", "--stratify"], "--stratify is for classes"),
-        (["--label", "tags", "--task", "multilabel", "--C", "cv"], "--C cv is for --task classification"),
-        (["--label", "tags", "--task", "multilabel", "--task", "regression"], "take labels differently"),
+        (["--label", "size", "--task", "retrieval"], "--task retrieval"),
+        (["--label", "size", "--stratify"], "--stratify"),
+        (["--label", "tags", "--task", "multilabel", "--C", "cv"], "--C cv"),
+        (
+            ["--label", "tags", "--task", "multilabel", "--task", "regression"],
+            "--task multilabel and --task regression",
+        ),
         (["--label", "first", "--task", "retrieval", "--k", "60"], "a list holds 59 other nodes at most"),
         (["--label", "first", "--task", "regression"], "is not a number"),
     ],

@@ -40,7 +40,7 @@ def run(*words):
         (["v.npz", "--labels", "x.txt"], "--graph"),
         (["v.npz", "--layout", "absent.tsv"], "no such file"),
         (["v.npz", "--layout", "v.npz"], "two numbers for each node"),
-        (["v.npz", "--html", "map.txt"], "name a file ending in .html"),
+        (["v.npz", "--html", "map.txt"], ".html"),
         (["notes.txt"], "error"),
     ],
 )

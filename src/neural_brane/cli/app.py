@@ -36,7 +36,6 @@ Learn one vector per node of a graph, from its links and its attributes.
   brane formats                                list the formats of files
   brane inspect edges.csv --nodes people.csv   check how yours are read
   brane embed edges.csv --nodes people.csv -o vectors.parquet
-  brane embed graph.txt --attributes words.txt -o vectors.tsv
 """
 
 

@@ -23,7 +23,7 @@ def convert(
         Literal["npy", "parquet"], Option(metavar="<name>", help="npy or parquet, for --parts.")
     ] = "npy",
 ) -> None:
-    r"""Write vectors in another format, or as a folder of several files.
+    r"""Write vectors in another format, or into several files.
 
     Vectors and ids do not change, to the last bit. If the new format cannot
     store the ids, nothing is written. Everything else that it cannot store is

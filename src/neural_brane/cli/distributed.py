@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 # A checkpoint is valid only for the same shards, so their number must not depend on the number of ranks.
 SHARDS = 16
 LONG = timedelta(days=30)  # longest time that the ranks of a host wait for the shards
-RANKS = "Ranks"
 
 
 class Work(NamedTuple):
@@ -48,34 +47,26 @@ def embed(
     source: Annotated[str, Argument(metavar="SHARDS", help="Folder of 'brane shard', or a graph.")],
     reading: Reading,
     training: Training,
-    output: Annotated[Path, Option("--output", "-o", metavar="<path>", help="Folder or file of vectors.")],
-    ranks: Annotated[
-        int | None, Option("--ranks", metavar="<whole>", help="Processes to start here.", rich_help_panel=RANKS)
-    ] = None,
-    checkpoint_every: Annotated[
-        int, Option("--checkpoint-every", metavar="<whole>", help="Save every N steps.", rich_help_panel=RANKS)
-    ] = 100,
+    output: Annotated[Path, Option("--output", "-o", metavar="<path>", help="File or folder to write.")],
+    ranks: Annotated[int | None, Option("--ranks", metavar="<whole>", help="Processes to start here.")] = None,
+    checkpoint_every: Annotated[int, Option("--checkpoint-every", metavar="<whole>", help="Save every N steps.")] = 100,
     metrics: Annotated[
-        Path | None, Option("--metrics", metavar="<path>", help="Log times and bytes (.jsonl).", rich_help_panel=RANKS)
+        Path | None, Option("--metrics", metavar="<path>", help="Write metrics: .jsonl or a folder.")
     ] = None,
     parts_format: Annotated[
-        Literal["npy", "parquet"],
-        Option("--parts-format", metavar="<name>", help="npy or parquet.", rich_help_panel=RANKS),
+        Literal["npy", "parquet"], Option("--parts-format", metavar="<name>", help="npy or parquet.")
     ] = "npy",
-    by_range: Annotated[bool, flag("--by-range", "Divide the graph among the ranks.", RANKS)] = False,
+    by_range: Annotated[bool, flag("--by-range", "Divide the graph among the ranks.")] = False,
     log: o.Log = None,
 ) -> None:
     r"""Train Neural-Brane in several processes, on one machine or many.
 
     On one machine, --ranks starts the processes. On several, torchrun starts
-    them, and --checkpoint is a folder that all of them can read. With
-    --by-range, the graph may be larger than the memory of a machine.
-
-    OUTPUT without a suffix is a folder, in which each rank writes its vectors.
+    them; --checkpoint and -o are then on a disk that all machines share.
+    With --by-range, the graph may be larger than the memory of a machine.
 
     \b
     brane distributed embed stdlib --ranks 2 -o vectors.npz
-    brane distributed embed shards --ranks 2 --checkpoint saved -o vectors
     torchrun --nproc-per-node 8 -m neural_brane distributed embed shards -o out
     """
     from neural_brane.distributed.launch import AGENT, is_launched, require_packages

@@ -282,15 +282,15 @@ def reproduce(
     output: Annotated[Path, Option("--output", "-o", metavar="<folder>", help="Write here.")] = Path("reproduction"),
     log: o.Log = None,
 ) -> None:
-    r"""Repeat the paper's experiments and compare the results with the paper's.
+    r"""Repeat the experiments of the paper.
 
     \b
     tables    classification, links (links are an addition to the paper)
     figures   clustering, map, dimension, convergence, pooling
 
-    Writes report.html, results.json, results.csv and the figures. A stopped
-    run resumes. If a method computes other vectors than in an earlier run, its
-    trainings are repeated.
+    Writes report.html, which also shows the published results, results.json,
+    results.csv and the figures. A stopped run resumes. A method that now
+    computes other vectors is trained again.
 
     \b
     brane reproduce --quick

@@ -145,7 +145,7 @@ def demo(
     output: Annotated[Path, Option(metavar="<folder>", help="Write the files here.")] = Path("demo"),
     epochs: Annotated[int | None, Option(help="Number of epochs, for a shorter demo.", hidden=True)] = None,
 ) -> None:
-    r"""Learn vectors of Python's standard library, score them and draw a map.
+    r"""Learn vectors of Python's standard library, and draw a map.
 
     The nodes are modules, the links imports, the attributes words of names and
     docstrings. The topics of the modules are used only for the scores. Takes

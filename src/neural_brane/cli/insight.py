@@ -28,7 +28,7 @@ def explain(
     top: Annotated[int, Option("--top", metavar="<whole>", help="Attributes and neighbours to list.")] = 10,
     as_json: o.AsJson = False,
 ) -> None:
-    r"""Show which attributes and neighbours shape a vector or make two alike.
+    r"""Show what shapes a vector, or what makes two nodes alike.
 
     The shares of one node sum to 1, those of two nodes to their cosine. An
     attribute that comes through a neighbour is listed twice: as an attribute
@@ -95,11 +95,11 @@ def cluster(
     seed: o.Seed = 0,
     as_json: o.AsJson = False,
 ) -> None:
-    r"""Divide nodes into clusters by k-means, and describe each cluster.
+    r"""Divide nodes into clusters, and describe each cluster.
 
-    With --graph, lists attributes that are typical of each cluster. Without
-    -k, tries up to 20 clusters on 2,000 nodes and adds clusters while each
-    raises the modularity of the graph of ten nearest nodes by 0.01.
+    The clusters are those of k-means; --graph adds their typical attributes.
+    Without -k, tries up to 20 clusters on 2,000 nodes: each further cluster
+    must raise the modularity of the graph of ten nearest nodes by 0.01.
 
     \b
     brane cluster vectors.npz --graph stdlib

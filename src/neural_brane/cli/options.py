@@ -47,7 +47,7 @@ Method = Annotated[
 ]
 Seed = Annotated[int, Option(metavar="<whole>", help="Seed of all random numbers.")]
 Jobs = Annotated[int | None, Option(metavar="<whole>", help="Trainings at once (default: one per core).")]
-Log = Annotated[Path | None, Option(metavar="<file>", help="Append progress and errors to this file.")]
+Log = Annotated[Path | None, Option(metavar="<file>", help="Append progress and errors here.")]
 GraphSource = Annotated[
     str | None, Option("--graph", metavar="<source>", help="Graph of these nodes: a file or a dataset.")
 ]
