@@ -128,7 +128,7 @@ def test_vectors_that_are_not_finite_or_none_at_all_are_refused(tmp_path):
     with pytest.raises(EmbeddingError, match="vector 2 holds NaN"):
         open_view([tmp_path / "nan.npz"])
     np.savez(tmp_path / "none.npz", vectors=table[:0], ids=np.arange(0))
-    with pytest.raises(EmbeddingError, match="holds no vectors"):
+    with pytest.raises(EmbeddingError, match="has no vectors"):
         open_view([tmp_path / "none.npz"])
 
 
