@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from typer import Argument, Option
+from typer import Argument
 
 from neural_brane.cli import options as o
 from neural_brane.cli.options import Reading, bundled
@@ -18,10 +18,8 @@ def convert(
     vectors: o.Vectors,
     output: o.Output,
     ids: o.Ids = None,
-    parts: Annotated[int | None, Option(metavar="<whole>", help="Write a folder of N files.")] = None,
-    part_format: Annotated[
-        Literal["npy", "parquet"], Option(metavar="<name>", help="npy or parquet, for --parts.")
-    ] = "npy",
+    parts: Annotated[int | None, o.option("whole", "Write a folder of N files.")] = None,
+    part_format: Annotated[Literal["npy", "parquet"], o.option("name", "npy or parquet.")] = "npy",
 ) -> None:
     r"""Write vectors in another format, or into several files.
 
@@ -88,19 +86,19 @@ def check_output(vectors: Path, ids: Path | None, output: Path, parts: int | Non
 
 @bundled
 def shard(
-    source: Annotated[str, Argument(help="Edges in a file or a folder, or a dataset.")],
-    output: Annotated[Path, Option("--output", "-o", metavar="<folder>", help="Write the shards here.")],
+    source: Annotated[str, Argument(help="Table of edges, or any graph.")],
+    output: Annotated[Path, o.option("folder", "Write the shards here.", "--output", "-o")],
     reading: Reading,
-    parts: Annotated[int, Option(metavar="<whole>", help="Number of shards.")] = 1,
-    memory: Annotated[str, Option(metavar="<size>", help="Memory to use, roughly.")] = "1GB",
+    parts: Annotated[int, o.option("whole", "Number of shards.")] = 1,
+    memory: Annotated[str, o.option("size", "Memory to use, roughly.")] = "1GB",
 ) -> None:
     r"""Write a graph as a folder of shards, for distributed training.
 
-    The graph may be larger than memory: DuckDB (pip install
-    'neural-brane\[shards]') sorts edges from CSV, Parquet or text on disk, with
-    about 40 bytes per edge. Other graphs, and tables of nodes, are read into
-    memory. Attributes may be Parquet with columns node, attribute and amount.
-    Labels are left out. A stopped run leaves no shards; start it again.
+    A table of edges may be larger than memory: DuckDB sorts it on disk, with
+    about 40 bytes per edge (pip install 'neural-brane\[shards]'). It is CSV,
+    Parquet, a folder of either, or text. Other graphs and tables of nodes are
+    read into memory. Attributes may be Parquet: node, attribute, amount. Labels
+    are left out. A stopped run leaves no shards; start it again.
 
     \b
     brane shard edges.parquet -o shards --parts 8
@@ -137,10 +135,10 @@ def shard(
 @bundled
 def split_edges(
     source: o.Source,
-    output: Annotated[Path, Option("--output", "-o", metavar="<file>", help="Graph for training.")],
-    held_out: Annotated[Path, Option(metavar="<file>", help="Pairs to predict (.npz).")],
+    output: Annotated[Path, o.option("file", "Graph for training.", "--output", "-o")],
+    held_out: Annotated[Path, o.option("file", "Pairs to predict (.npz).")],
     reading: Reading,
-    share: Annotated[float, Option(metavar="<number>", help="Share of edges to hold out.")] = 0.1,
+    share: Annotated[float, o.option("number", "Share of edges to hold out.")] = 0.1,
     seed: o.Seed = 0,
 ) -> None:
     r"""Hold out some edges of a graph, to test vectors on them.

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
-from typer import Argument, Option
+from typer import Argument
 
 from neural_brane.cli import options as o
-from neural_brane.cli.options import Reading, Training, bundled, flag
+from neural_brane.cli.options import Reading, Training, bundled
 from neural_brane.cli.terminal import LOG, Stopped, counting, echo, echo_and_log, log_to, reporting
 from neural_brane.errors import BraneError, EmbeddingError, ParameterError, printable
 
@@ -47,16 +47,12 @@ def embed(
     source: Annotated[str, Argument(metavar="SHARDS", help="Folder of 'brane shard', or a graph.")],
     reading: Reading,
     training: Training,
-    output: Annotated[Path, Option("--output", "-o", metavar="<path>", help="File or folder to write.")],
-    ranks: Annotated[int | None, Option("--ranks", metavar="<whole>", help="Processes to start here.")] = None,
-    checkpoint_every: Annotated[int, Option("--checkpoint-every", metavar="<whole>", help="Save every N steps.")] = 100,
-    metrics: Annotated[
-        Path | None, Option("--metrics", metavar="<path>", help="Write metrics: .jsonl or a folder.")
-    ] = None,
-    parts_format: Annotated[
-        Literal["npy", "parquet"], Option("--parts-format", metavar="<name>", help="npy or parquet.")
-    ] = "npy",
-    by_range: Annotated[bool, flag("--by-range", "Divide the graph among the ranks.")] = False,
+    output: Annotated[Path, o.option("path", "File or folder to write.", "--output", "-o")],
+    ranks: Annotated[int | None, o.option("whole", "Processes to start here.")] = None,
+    checkpoint_every: Annotated[int, o.option("whole", "Save every N steps.")] = 100,
+    metrics: Annotated[Path | None, o.option("path", "Write metrics: .jsonl or a folder.")] = None,
+    parts_format: Annotated[Literal["npy", "parquet"], o.option("name", "npy or parquet.")] = "npy",
+    by_range: Annotated[bool, o.flag("--by-range", "Divide the graph among the ranks.")] = False,
     log: o.Log = None,
 ) -> None:
     r"""Train Neural-Brane in several processes, on one machine or many.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Exit, Option
+from typer import Exit
 
 from neural_brane.cli import options as o
 from neural_brane.cli.options import Links, Reading, Training, bundled
@@ -238,7 +238,7 @@ def estimate(
     reading: Reading,
     training: Training,
     method: o.Method = "neural-brane",
-    ranks: Annotated[int | None, Option("--ranks", min=1, help="Estimate one of N ranks.", metavar="<whole>")] = None,
+    ranks: Annotated[int | None, o.option("whole", "Estimate one of N ranks.", min=1)] = None,
     no_time: Annotated[bool, o.flag("--no-time", "Skip the time, which needs a trial run.")] = False,
     as_json: o.AsJson = False,
 ) -> None:

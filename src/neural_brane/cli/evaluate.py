@@ -9,8 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from typer import Option
-
 from neural_brane.cli import options as o
 from neural_brane.cli.options import bundled
 from neural_brane.cli.terminal import counting, echo, show_table
@@ -30,42 +28,32 @@ if TYPE_CHECKING:
 
 LABELS, LINKS = "Tasks that use labels (all but links)", "Links"
 Task = StrEnum("Task", "classification multilabel regression clustering retrieval links all")
-about_labels = partial(Option, rich_help_panel=LABELS)
+about_labels = partial(o.option, panel=LABELS)
 
 
 @dataclass(frozen=True)
 class Source:
     """Options that name the labels."""
 
-    labels: Annotated[str | None, about_labels(metavar="<source>", help="Dataset, graph, table or label file.")] = None
-    id_column: Annotated[str | None, about_labels("--id", metavar="<column>", help="Column of a table with ids.")] = (
-        None
-    )
-    label_column: Annotated[
-        str | None, about_labels("--label", metavar="<column>", help="Column of a table with labels.")
-    ] = None
-    separator: Annotated[
-        str | None, about_labels(metavar="<text>", help="Text between labels (default: detected).")
-    ] = None
+    labels: Annotated[str | None, about_labels("source", "Dataset, graph, table or label file.")] = None
+    id_column: Annotated[str | None, about_labels("column", "Column of a table with ids.", "--id")] = None
+    label_column: Annotated[str | None, about_labels("column", "Column of a table with labels.", "--label")] = None
+    separator: Annotated[str | None, about_labels("text", "Text between labels (default: detected).")] = None
 
 
 @dataclass(frozen=True)
 class Scoring:
     """Options that control the scores."""
 
-    train: Annotated[
-        list[float] | None, about_labels(metavar="<share>", help="Training share; may repeat (0.3 0.5 0.7).")
-    ] = None
-    splits: Annotated[int | None, about_labels(metavar="<whole>", help="Random splits (default: 10).")] = None
+    train: Annotated[list[float] | None, about_labels("share", "Training share; may repeat (0.3 0.5 0.7).")] = None
+    splits: Annotated[int | None, about_labels("whole", "Random splits (default: 10).")] = None
     stratify: Annotated[bool, o.flag("--stratify", "Give each class the same share.", LABELS)] = False
-    save_splits: Annotated[Path | None, about_labels(metavar="<file>", help="Write the splits as JSON.")] = None
-    splits_from: Annotated[Path | None, about_labels(metavar="<file>", help="Use the splits of this file.")] = None
-    C: Annotated[str, about_labels("--C", metavar="<number>", help="Inverse penalty; cv searches.")] = "1"
-    starts: Annotated[int, about_labels(metavar="<whole>", help="Starts of k-means.")] = 10
-    k: Annotated[
-        list[int] | None, about_labels("--k", metavar="<whole>", help="Nodes to retrieve; may repeat (1 10 100).")
-    ] = None
-    queries: Annotated[int, about_labels(metavar="<whole>", help="Query nodes, at most.")] = 10_000
+    save_splits: Annotated[Path | None, about_labels("file", "Write the splits as JSON.")] = None
+    splits_from: Annotated[Path | None, about_labels("file", "Use the splits of this file.")] = None
+    C: Annotated[str, about_labels("number", "Inverse penalty; cv searches.", "--C")] = "1"
+    starts: Annotated[int, about_labels("whole", "Starts of k-means.")] = 10
+    k: Annotated[list[int] | None, about_labels("whole", "Nodes to retrieve; may repeat (1 10 100).", "--k")] = None
+    queries: Annotated[int, about_labels("whole", "Query nodes, at most.")] = 10_000
     seed: o.Seed = 0
 
     def penalty(self) -> Any:
@@ -146,15 +134,11 @@ def evaluate(
     file: o.Vectors,
     source: Source,
     how: Scoring,
-    task: Annotated[
-        list[Task] | None, Option("--task", metavar="<task>", help="A task from above; may be repeated.")
-    ] = None,
-    held_out: Annotated[
-        Path | None, Option(metavar="<file>", help="Pairs from 'brane split-edges'.", rich_help_panel=LINKS)
-    ] = None,
+    task: Annotated[list[Task] | None, o.option("task", "A task from above; may be repeated.")] = None,
+    held_out: Annotated[Path | None, o.option("file", "Pairs from 'brane split-edges'.", panel=LINKS)] = None,
     similarity: Annotated[
         Literal["cosine", "dot", "distance"] | None,
-        Option(metavar="<name>", help="cosine, dot or distance (default: by method).", rich_help_panel=LINKS),
+        o.option("name", "cosine, dot or distance (default: by method).", panel=LINKS),
     ] = None,
     ids: o.Ids = None,
     allow_missing: Annotated[bool, o.flag("--allow-missing", "Skip nodes without a vector.")] = False,

@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from typer import Argument, Exit, Option
+from typer import Argument, Exit
 
 from neural_brane.cli import options as o
 from neural_brane.cli.options import Reading, bundled, parse_grid, parse_settings, split_names
@@ -35,16 +35,14 @@ EIGHTHS = " ▏▎▍▌▋▊▉"
 def compare(
     source: o.Source,
     reading: Reading,
-    methods: Annotated[list[str] | None, Option(metavar="<name,…>", help="Methods, or all (default: a few).")] = None,
-    task: Annotated[list[str] | None, Option(metavar="<name,…>", help="Tasks (default: all that fit).")] = None,
-    runs: Annotated[int, Option(metavar="<whole>", help="Trainings per method.")] = 3,
-    dim: Annotated[int, Option(metavar="<whole>", help="Width of a vector.")] = DIM,
-    device: Annotated[Literal["cpu", "cuda", "auto"], Option(metavar="<name>", help="cpu, cuda or auto.")] = "cpu",
+    methods: Annotated[list[str] | None, o.option("name,…", "Methods, or all (default: a few).")] = None,
+    task: Annotated[list[str] | None, o.option("name,…", "Tasks (default: all that fit).")] = None,
+    runs: Annotated[int, o.option("whole", "Trainings per method.")] = 3,
+    dim: Annotated[int, o.option("whole", "Width of a vector.")] = DIM,
+    device: Annotated[Literal["cpu", "cuda", "auto"], o.option("name", "cpu, cuda or auto.")] = "cpu",
     jobs: o.Jobs = None,
-    time_limit: Annotated[float | None, Option(metavar="<seconds>", help="Stop a training after this time.")] = None,
-    output: Annotated[
-        Path | None, Option("--output", "-o", metavar="<folder>", help="Write results and trainings here.")
-    ] = None,
+    time_limit: Annotated[float | None, o.option("seconds", "Stop a training after this time.")] = None,
+    output: Annotated[Path | None, o.option("folder", "Write results and trainings here.", "--output", "-o")] = None,
     log: o.Log = None,
 ) -> None:
     r"""Train several methods on a graph and rank them, by task.
@@ -184,15 +182,13 @@ def tune(
     method: Annotated[str, Argument(help="See 'brane methods'.")],
     dataset: Annotated[str, Argument(help="A dataset or graph file with labels.")],
     reading: Reading,
-    settings: Annotated[
-        list[str] | None, Option("--set", metavar="<name=value>", help="Fix a parameter; may be repeated.")
-    ] = None,
-    grid: Annotated[list[str] | None, Option(metavar="<name=v1,v2>", help="Values to try for a parameter.")] = None,
+    settings: Annotated[list[str] | None, o.option("name=value", "Fix a parameter; may be repeated.", "--set")] = None,
+    grid: Annotated[list[str] | None, o.option("name=v1,v2", "Values to try for a parameter.")] = None,
     seed: o.Seed = 0,
-    runs: Annotated[int, Option(metavar="<whole>", help="Trainings per candidate.")] = 3,
+    runs: Annotated[int, o.option("whole", "Trainings per candidate.")] = 3,
     jobs: o.Jobs = None,
     output: Annotated[
-        Path | None, Option("--output", "-o", metavar="<folder>", help="Folder (default: tune-METHOD-DATASET).")
+        Path | None, o.option("folder", "Folder (default: tune-METHOD-DATASET).", "--output", "-o")
     ] = None,
     log: o.Log = None,
 ) -> None:
@@ -270,16 +266,16 @@ Figure = StrEnum("Figure", "clustering map dimension convergence pooling")
 
 
 def reproduce(
-    table: Annotated[list[Table] | None, Option(metavar="<name>", help="A table from above; may be repeated.")] = None,
-    figure: Annotated[list[Figure] | None, Option(metavar="<name>", help="A figure; may be repeated.")] = None,
+    table: Annotated[list[Table] | None, o.option("name", "A table from above; may be repeated.")] = None,
+    figure: Annotated[list[Figure] | None, o.option("name", "A figure; may be repeated.")] = None,
     everything: Annotated[bool, o.flag("--all", "All tables and figures (the default).")] = False,
-    methods: Annotated[list[str] | None, Option(metavar="<name,…>", help="Only these methods.")] = None,
-    datasets: Annotated[list[str] | None, Option(metavar="<name,…>", help="Only these datasets.")] = None,
-    runs: Annotated[int | None, Option(metavar="<whole>", help="Trainings per method (default: 10 or 3).")] = None,
+    methods: Annotated[list[str] | None, o.option("name,…", "Only these methods.")] = None,
+    datasets: Annotated[list[str] | None, o.option("name,…", "Only these datasets.")] = None,
+    runs: Annotated[int | None, o.option("whole", "Trainings per method (default: 10 or 3).")] = None,
     jobs: o.Jobs = None,
-    device: Annotated[Literal["cpu", "cuda"], Option(metavar="<name>", help="cpu or cuda.")] = "cpu",
+    device: Annotated[Literal["cpu", "cuda"], o.option("name", "cpu or cuda.")] = "cpu",
     quick: Annotated[bool, o.flag("--quick", "Try it: tiny trainings on one graph.")] = False,
-    output: Annotated[Path, Option("--output", "-o", metavar="<folder>", help="Write here.")] = Path("reproduction"),
+    output: Annotated[Path, o.option("folder", "Write here.", "--output", "-o")] = Path("reproduction"),
     log: o.Log = None,
 ) -> None:
     r"""Repeat the experiments of the paper.

@@ -29,13 +29,11 @@ def explore(
     vectors: Annotated[list[str], Argument(help="Vectors, models or a dataset.")],
     reading: Reading,
     graph: o.GraphSource = None,
-    model: Annotated[Path | None, Option(metavar="<file>", help="Model that made the first vectors.")] = None,
-    layout: Annotated[str | None, Option(metavar="<map>", help="pca, tsne, or a file of coordinates.")] = None,
-    html: Annotated[Path | None, Option(metavar="<file>", help="Write the page to a file instead.")] = None,
+    model: Annotated[Path | None, o.option("file", "Model that made the first vectors.")] = None,
+    layout: Annotated[str | None, o.option("map", "pca, tsne, or a file of coordinates.")] = None,
+    html: Annotated[Path | None, o.option("file", "Write the page to a file instead.")] = None,
     seed: o.Seed = 0,
-    port: Annotated[
-        int, Option(metavar="<whole>", help="0 takes a free port.", min=0, max=65535, rich_help_panel=SERVER)
-    ] = 0,
+    port: Annotated[int, o.option("whole", "0 takes a free port.", panel=SERVER, min=0, max=65535)] = 0,
     no_open: Annotated[bool, o.flag("--no-open", "Do not open a browser.", SERVER)] = False,
 ) -> None:
     r"""Show vectors in a browser, on a map of all nodes.
@@ -142,7 +140,7 @@ SHARES = (0.3, 0.5, 0.7)
 
 
 def demo(
-    output: Annotated[Path, Option(metavar="<folder>", help="Write the files here.")] = Path("demo"),
+    output: Annotated[Path, o.option("folder", "Write the files here.")] = Path("demo"),
     epochs: Annotated[int | None, Option(help="Number of epochs, for a shorter demo.", hidden=True)] = None,
 ) -> None:
     r"""Learn vectors of Python's standard library, and draw a map.

@@ -7,9 +7,9 @@ from inspect import getdoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option
+from typer import Argument
 
-from neural_brane.cli.options import flag
+from neural_brane.cli import options as o
 from neural_brane.cli.terminal import echo, show_table
 from neural_brane.errors import printable
 
@@ -23,7 +23,7 @@ WIDTH = 40  # most characters of a cell in the output of `brane inspect`
 
 def info(
     files: Annotated[list[Path], Argument(help="Files that brane has written.")],
-    as_json: Annotated[bool, flag("--json", "Print JSON, one line per file.")] = False,
+    as_json: Annotated[bool, o.flag("--json", "Print JSON, one line per file.")] = False,
 ) -> None:
     r"""Show the contents of files and how they were made.
 
@@ -70,7 +70,7 @@ def as_text(name: str, value: Any) -> str:
 
 def inspect(
     files: Annotated[list[Path], Argument(help="Graphs, tables or vectors.")],
-    nodes: Annotated[Path | None, Option(metavar="<file>", help="Table of nodes that belongs to the edges.")] = None,
+    nodes: Annotated[Path | None, o.option("file", "Table of nodes that belongs to the edges.")] = None,
 ) -> None:
     r"""Show how files would be read, and what looks odd in them.
 
@@ -209,6 +209,9 @@ def formats() -> None:
 
     Ids are integers or names. Spaces, tabs or commas separate them. Lines that
     begin with # are ignored.
+
+    \b
+    brane formats
     """
     from neural_brane.files.graphs.formats import describe_formats
     from neural_brane.files.vectors import declared_formats
@@ -219,9 +222,13 @@ def formats() -> None:
 
 
 def datasets() -> None:
-    """List the datasets, and which of them are on this machine.
+    r"""List the datasets, and which of them are on this machine.
 
-    A dataset is read from the folder that NEURAL_BRANE_DATA names, else from the cache, else downloaded.
+    A dataset is read from the folder that NEURAL_BRANE_DATA names, or from the
+    cache; if it is in neither, it is downloaded.
+
+    \b
+    brane datasets
     """
     from neural_brane.files.datasets import list_datasets
 

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option
+from typer import Argument
 
 from neural_brane.cli import options as o
 from neural_brane.cli.options import Reading, as_id, bundled
@@ -25,7 +25,7 @@ def explain(
     model: o.ModelFile,
     node: o.Node,
     other: Annotated[str | None, Argument(help="Id of another node to compare with.", show_default=False)] = None,
-    top: Annotated[int, Option("--top", metavar="<whole>", help="Attributes and neighbours to list.")] = 10,
+    top: Annotated[int, o.option("whole", "Attributes and neighbours to list.")] = 10,
     as_json: o.AsJson = False,
 ) -> None:
     r"""Show what shapes a vector, or what makes two nodes alike.
@@ -59,7 +59,7 @@ def _cells(one: tuple[object, float] | None) -> tuple[str, str]:
 def suggest(
     model: o.ModelFile,
     node: o.Node,
-    k: Annotated[int, Option("-k", metavar="<whole>", help="Number of links.")] = 10,
+    k: Annotated[int, o.option("whole", "Number of links.", "-k")] = 10,
     as_json: o.AsJson = False,
 ) -> None:
     r"""Suggest links that a node does not have yet, with reasons.
@@ -88,10 +88,8 @@ def cluster(
     vectors: o.Vectors,
     reading: Reading,
     graph: o.GraphSource = None,
-    k: Annotated[int | None, Option("-k", metavar="<whole>", help="Number of clusters (default: automatic).")] = None,
-    output: Annotated[
-        Path | None, Option("--output", "-o", metavar="<file>", help="Write each node's cluster to a .csv.")
-    ] = None,
+    k: Annotated[int | None, o.option("whole", "Number of clusters (default: automatic).", "-k")] = None,
+    output: Annotated[Path | None, o.option("file", "Write each node's cluster to a .csv.", "--output", "-o")] = None,
     seed: o.Seed = 0,
     as_json: o.AsJson = False,
 ) -> None:
@@ -145,8 +143,8 @@ def nearest(
     typed_ids: Annotated[list[str], Argument(metavar="ID…", help="Ids of nodes.")],
     reading: Reading,
     graph: o.GraphSource = None,
-    k: Annotated[int, Option("-k", metavar="<whole>", help="Number of nearest nodes.")] = 10,
-    index: Annotated[Path | None, Option(metavar="<file>", help="Index file, .faiss (built if missing).")] = None,
+    k: Annotated[int, o.option("whole", "Number of nearest nodes.", "-k")] = 10,
+    index: Annotated[Path | None, o.option("file", "Index file, .faiss (built if missing).")] = None,
     center: Annotated[bool, o.flag("--center", "Subtract the mean of all vectors first.")] = False,
     ids: o.Ids = None,
     as_json: o.AsJson = False,
