@@ -95,7 +95,7 @@ def test_bars_fit_a_narrow_terminal_and_are_as_long_as_the_scores(capsys, monkey
     show_bars(TASKS["link"], standings)
     show_measures(TASKS["link"], standings)
     lines = capsys.readouterr().out.splitlines()
-    assert max(len(line) for line in lines if "█" in line or "own" in line) <= 100  # with the codes of colours
+    assert max(len(line) for line in lines if "█" in line or "own" in line) <= 100  # colour codes are counted too
     first, second, third = (line for line in lines if "±" in line and "mean" not in line)
     assert first.count("█") == 27
     assert "≈ smoothed-attributes" in second

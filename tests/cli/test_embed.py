@@ -19,7 +19,7 @@ SHORT = ["--epochs", "2", "--set", "batches_per_epoch=5", "--dim", "8", "--seed"
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
-    """A ring of twenty nodes in the published format; the command runs beside it."""
+    """Write a ring of twenty nodes in the published format; the command runs in its folder."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "graph.txt").write_text("20 20\n" + "".join(f"{i} {(i + 1) % 20}\n" for i in range(20)))
     (tmp_path / "words.txt").write_text("".join(f"{i} {i % 3}:1 {3 + i % 4}:1\n" for i in range(20)))

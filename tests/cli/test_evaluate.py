@@ -10,7 +10,7 @@ from neural_brane.embedding import Embedding
 
 @pytest.fixture
 def files(tmp_path):
-    """Vectors that tell two classes apart, and a label file in another order."""
+    """Return a folder with vectors that separate two classes, and a label file in another order."""
     rng = np.random.default_rng(0)
     names = np.array([f"n{i}" for i in range(60)])
     side = np.arange(60) % 2

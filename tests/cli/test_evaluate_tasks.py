@@ -10,7 +10,7 @@ from neural_brane.embedding import Embedding
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
-    """Vectors of two directions, with classes, tags and numbers that they tell exactly."""
+    """Return a folder with vectors of two directions, and classes, tags and numbers that they predict exactly."""
     rng = np.random.default_rng(0)
     has = rng.random((60, 2)) < 0.7
     has[~has.any(axis=1), 0] = True

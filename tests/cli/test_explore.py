@@ -16,7 +16,7 @@ from neural_brane.explore.view import View
 
 @pytest.fixture
 def files(small_graph, tmp_path):
-    """A graph, vectors of it and a model of it."""
+    """Return a folder with a graph, its vectors and a model."""
     small_graph.save(tmp_path / "graph.npz")
     model = METHODS["propagated-attributes"](dim=4, seed=0).fit(small_graph)
     model.embedding_.save(tmp_path / "v.npz")
@@ -70,7 +70,7 @@ def test_the_page_does_not_overwrite_what_it_reads(files):
 
 
 def shown(monkeypatch, *words):
-    """The view that a command would serve."""
+    """Return the view that a command would serve."""
     seen = []
     monkeypatch.setattr("neural_brane.cli.explore.serve", lambda view, *_: seen.append(view))
     result = run(*words)

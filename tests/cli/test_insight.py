@@ -1,4 +1,4 @@
-"""`brane explain`, `brane suggest` and `brane cluster` say what the library says."""
+"""`brane explain`, `brane suggest` and `brane cluster` print the results of the library."""
 
 import json
 

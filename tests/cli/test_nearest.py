@@ -10,7 +10,7 @@ from neural_brane.embedding import Embedding
 
 @pytest.fixture
 def files(tmp_path, small_graph):
-    """Vectors of the twelve people, one circle far from the other, and their graph."""
+    """Return a folder with the graph of twelve people and vectors in which their two circles are far apart."""
     rng = np.random.default_rng(0)
     side = np.array([name >= "gus" for name in small_graph.ids.tolist()])
     Embedding(rng.normal(size=(12, 4)) + 9 * np.c_[side, ~side, side, side], small_graph.ids).save(tmp_path / "v.npz")
@@ -38,8 +38,8 @@ def test_labels_and_attributes_stand_beside(files):
     record = json.loads(nearest(files / "v.npz", "ann", "--graph", files / "g.npz", "-k", 11, "--json").stdout)
     assert (record[0]["id"], record[0]["label"]) == ("ann", "town")
     known = {one["id"]: one for one in record[0]["nearest"]}
-    assert known["cat"]["attributes"] == ["opera", "chess", "tea"]  # the rarer first
-    assert known["joy"]["attributes"] == ["beer", "tea"]  # of the first she has more
+    assert known["cat"]["attributes"] == ["opera", "chess", "tea"]  # rarer attributes come first
+    assert known["joy"]["attributes"] == ["beer", "tea"]  # larger amounts come first
     assert known["ian"]["attributes"] == []
     shown = nearest(files / "v.npz", "bob", "--graph", files / "g.npz").stdout
     assert "bob (town; chess)" in shown

@@ -1,4 +1,4 @@
-"""How values and tables are read by options that commands share."""
+"""Options that commands share: their values and the tables that they name."""
 
 import numpy as np
 import polars as pl
@@ -48,7 +48,7 @@ NODES = 60
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
-    """A ring of people as CSV, with a table of their ages, lands, teams and hobbies; commands run beside it."""
+    """Write a ring of people as CSV and a table of their ages, lands, teams and hobbies; commands run there."""
     monkeypatch.chdir(tmp_path)
     names = [f"p{at:02}" for at in range(NODES)]
     pl.DataFrame({"from": names, "to": names[1:] + names[:1]}).write_csv("edges.csv")

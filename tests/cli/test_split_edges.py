@@ -15,7 +15,7 @@ def brane(*arguments):
 
 @pytest.fixture
 def files(tmp_path):
-    """The graph to train on, the pairs to predict, and vectors of both the whole graph and the one to train on."""
+    """Return a folder with the training graph, the pairs to predict, and vectors of the whole and training graphs."""
     result = brane("split-edges", "stdlib", "-o", tmp_path / "train.npz", "--held-out", tmp_path / "pairs.npz")
     assert result.exit_code == 0, result.stderr
     assert "wrote 2,485 edges of 554 nodes to" in result.stdout

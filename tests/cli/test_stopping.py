@@ -20,9 +20,9 @@ CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 @pytest.fixture(autouse=True)
 def heed_hangups():
-    """Under nohup the tests ignore SIGHUP, and so would commands and children started here.
+    """Undo the effect of nohup, under which the tests and their children would ignore SIGHUP.
 
-    A handler that does nothing keeps the tests alive; a child that is started gets the default action instead.
+    A handler that does nothing keeps the tests alive; children get the default action.
     """
     before = signal.signal(signal.SIGHUP, lambda *_: None)
     yield
@@ -37,7 +37,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def signalled(monkeypatch):
-    """A signal comes in the second epoch of a training."""
+    """Send a signal in the second epoch of a training."""
     plain = module.train
 
     def use(number):
@@ -107,7 +107,7 @@ LONG = ["embed", "synthetic:2000", "--set", "recipe=released", "-o", "v.npz", "-
 
 @pytest.mark.slow
 def test_a_lost_terminal_ends_with_a_kept_checkpoint(folder):
-    """The terminal goes while a bar is drawn on it, so that nothing can be said any more."""
+    """Close the terminal while a bar is drawn on it, so that nothing can be printed any more."""
     code = f"import sys; sys.argv = ['brane', *{LONG!r}]; from neural_brane.cli import main; main()"
     process, terminal = pty.fork()
     if process == 0:

@@ -29,7 +29,7 @@ def done(*words):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A ring of twenty people as tables, two more people, and a model with its vectors."""
+    """Return a folder with a ring of twenty people as tables, two more people, and a model with its vectors."""
     folder = tmp_path_factory.mktemp("ring")
     names = [f"p{at}" for at in range(20)]
     tables = {
@@ -51,7 +51,7 @@ def trained(tmp_path_factory):
 
 @pytest.fixture
 def model(trained, tmp_path, monkeypatch):
-    """The model in a copy of its folder; the command runs there."""
+    """Copy the folder of the model; the command runs in the copy."""
     shutil.copytree(trained, tmp_path / "here")
     monkeypatch.chdir(tmp_path / "here")
     return tmp_path / "here" / "m.brane"
