@@ -151,7 +151,7 @@ def test_the_command_tells_of_one_rank():
     runner = CliRunner()
     shown = runner.invoke(app, ["estimate", "stdlib", "--ranks", "2"])
     assert shown.exit_code == 0
-    for said in ("one of 2 ranks", "one copy of the graph", "rows that others ask for", "time: not estimated"):
+    for said in ("one of 2 ranks", "one copy of the graph", "rows that other ranks need", "time: not estimated"):
         assert said in shown.stdout
     kept = json.loads(runner.invoke(app, ["estimate", "stdlib", "--ranks", "2", "--json"]).stdout)
     assert kept["several"]["ranks"] == 2
