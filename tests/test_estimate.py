@@ -147,7 +147,7 @@ def test_the_command_says_what_it_takes(tmp_path):
     shown = runner.invoke(app, ["estimate", "synthetic:1000000", "--no-time"])
     assert shown.exit_code == 0
     assert "graph" in shown.stdout
-    assert "triplets: 300 for each node" in shown.stdout
+    assert "triplets: at most 300 per node" in shown.stdout
     kept = runner.invoke(app, ["estimate", "stdlib", "--no-time", "--method", "attributes", "--json"])
     assert json.loads(kept.stdout)["sizes"]["nodes"] == 554
     large = runner.invoke(app, ["estimate", "synthetic:99999999999999", "--no-time"])

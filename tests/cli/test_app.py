@@ -23,7 +23,7 @@ HEAVY = {"numba", "sklearn", "matplotlib", "polars", "scipy", "numpy"}
 
 @pytest.fixture
 def failing(monkeypatch):
-    """Make `brane datasets` raise what it is told to."""
+    """Make `brane datasets` raise a given error."""
 
     def install(error):
         def fail():
@@ -41,7 +41,7 @@ def test_version():
 
 
 def commands():
-    """Every command, by the words that call it."""
+    """Return all commands by the words that call them."""
     found = {}
     for name, command in get_command(app).commands.items():
         found |= {(name, inner): one for inner, one in getattr(command, "commands", {None: command}).items()}
@@ -49,7 +49,7 @@ def commands():
 
 
 def examples(words):
-    """The commands that a help shows, as lists of words."""
+    """Return the examples in the help of a command, as lists of words."""
     text = inspect.getdoc(commands()[words].callback) if words else app.info.help
     lines = [line.strip() for line in text.splitlines() if line.strip().startswith(("brane ", "torchrun "))]
     return [shlex.split(re.split(r"\s{2,}", line)[0]) for line in lines]
@@ -70,12 +70,12 @@ def test_help_fits_a_screen_of_eighty_columns_and_its_examples_are_commands(word
 # Examples of other commands train for long, open a browser or need several processes.
 RUN = ("embed", "transform", "update", "evaluate", "nearest", "explain", "suggest", "cluster", "convert", "inspect",
        "info", "split-edges", "shard", "methods", "datasets", "formats")  # fmt: skip
-# A dataset that is always here, and nodes of it, in the place of those that may be absent.
+# The bundled dataset and its nodes replace a dataset that may be missing.
 HERE = {"citeseer": "stdlib", "100157": "json", "102879": "pickle", "17": "json", "204": "pickle"}
 
 
 def quickly(words):
-    """The words of an example, with a dataset that is here and little training."""
+    """Return the words of an example, with a dataset that is here and little training."""
     words = [HERE.get(word, word) for word in words]
     if words[0] != "embed":
         return words
@@ -88,7 +88,7 @@ def quickly(words):
 
 @pytest.fixture(scope="module")
 def example_files(tmp_path_factory):
-    """A folder with the files that examples name."""
+    """Return a folder with the files that the examples name."""
     folder = tmp_path_factory.mktemp("examples")
     people = [f"p{at:02}" for at in range(11)] + ["ann"]
     ring = "".join(f"{one},{other}\n" for one, other in zip(people, people[1:] + people[:1], strict=True))
@@ -129,7 +129,7 @@ def test_examples_of_help_run(command, example_files, tmp_path, monkeypatch):
     shutil.copytree(example_files, tmp_path / "here")
     monkeypatch.chdir(tmp_path / "here")
     for _, *words in examples((command,)):
-        shutil.rmtree("parts", ignore_errors=True)
+        shutil.rmtree("shards", ignore_errors=True)
         result = CliRunner().invoke(app, quickly(words))
         assert result.exit_code == 0, (words, result.output)
 

@@ -48,7 +48,7 @@ def test_bars_a_table_advice_a_page_and_json_and_a_second_run_trains_nothing(gra
     assert "\x1b" not in first.stdout + first.stderr
     again = compare(*order)
     assert again.stdout == first.stdout
-    assert again.stderr.splitlines()[1:] == [f"kept in {tmp_path / 'out' / 'trainings'}: 4 of them"]
+    assert again.stderr.splitlines()[1:] == [f"finished earlier, in {tmp_path / 'out' / 'trainings'}: 4 of them"]
 
 
 def test_without_labels_links_alone_are_compared_and_nothing_is_written(graph, tmp_path, monkeypatch):
@@ -95,7 +95,7 @@ def test_bars_fit_a_narrow_terminal_and_are_as_long_as_the_scores(capsys, monkey
     show_bars(TASKS["link"], standings)
     show_measures(TASKS["link"], standings)
     lines = capsys.readouterr().out.splitlines()
-    assert max(len(line) for line in lines if "█" in line or "own" in line) <= 100  # with the codes of colours
+    assert max(len(line) for line in lines if "█" in line or "own" in line) <= 100  # colour codes are counted too
     first, second, third = (line for line in lines if "±" in line and "mean" not in line)
     assert first.count("█") == 27
     assert "≈ smoothed-attributes" in second

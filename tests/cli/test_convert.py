@@ -1,4 +1,4 @@
-"""`brane convert`: the same vectors in another format, and what it says of what is lost."""
+"""`brane convert` writes the same vectors in another format, and lists the data that is lost."""
 
 import numpy as np
 import pytest

@@ -18,7 +18,7 @@ def test_the_demo_shows_neighbours_and_scores_and_writes_both_files(tmp_path):
         "attributes alone",
         "DeepWalk",
     ]
-    assert "neural-brane tells these topics best" in result.stdout
+    assert "neural-brane predicts these topics best" in result.stdout
     assert "brane explore" in result.stdout.splitlines()[-1]
     graph = datasets.load("stdlib")
     written = tmp_path / "new" / "demo"

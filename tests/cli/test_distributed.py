@@ -32,7 +32,7 @@ def test_ranks_that_torchrun_started_are_not_started_again(tmp_path, monkeypatch
 def test_an_output_that_is_something_else_is_refused_before_the_work(tmp_path):
     (tmp_path / "manifest.json").write_text('{"format": "something else"}')
     assert "manifest.json" in refused("--ranks", 2, "-o", tmp_path)
-    assert "cannot tell its format" in refused("--ranks", 2, "-o", tmp_path / "v.json")
+    assert "v.json" in refused("--ranks", 2, "-o", tmp_path / "v.json")
 
 
 def test_parameters_are_checked_before_the_work(tmp_path):

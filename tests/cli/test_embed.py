@@ -19,7 +19,7 @@ SHORT = ["--epochs", "2", "--set", "batches_per_epoch=5", "--dim", "8", "--seed"
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
-    """A ring of twenty nodes in the published format; the command runs beside it."""
+    """Write a ring of twenty nodes in the published format; the command runs in its folder."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "graph.txt").write_text("20 20\n" + "".join(f"{i} {(i + 1) % 20}\n" for i in range(20)))
     (tmp_path / "words.txt").write_text("".join(f"{i} {i % 3}:1 {3 + i % 4}:1\n" for i in range(20)))
@@ -162,20 +162,20 @@ def test_a_file_of_training_labels_is_enough(tmp_path):
 def test_it_is_refused_where_it_makes_no_sense(tmp_path):
     other = run("embed", "stdlib", "--method", "attributes", "--learn-labels", "-o", tmp_path / "v.npz")
     assert other.exit_code != 0
-    assert "attributes learns from no labels; leave it out, or choose from lane, tridnr" in str(other.stderr)
+    assert "lane, tridnr" in str(other.stderr)
     (tmp_path / "g.txt").write_text("a b\nb c\n")
     bare = run("embed", tmp_path / "g.txt", "--method", "lane", "--learn-labels", "-o", tmp_path / "v.npz")
     assert bare.exit_code != 0
-    assert "has no labels; give a file with --labels" in str(bare.stderr)
+    assert "has no labels" in str(bare.stderr)
 
 
 def test_scores_of_such_vectors_come_with_a_warning(plain, tmp_path):
     run(*EMBED, "--learn-labels", "-o", tmp_path / "told.npz")
     asked = ("--labels", "stdlib", "--task", "clustering", "--starts", "1")
     told, clean = (run("evaluate", tmp_path / name, *asked) for name in ("told.npz", "plain.npz"))
-    assert "learned from the labels of 554 nodes too" in told.stderr
+    assert "the labels of 554 nodes" in told.stderr
     assert clean.exit_code == told.exit_code == 0
-    assert "learned from the labels" not in clean.stderr
+    assert "labels of" not in clean.stderr
 
 
 def test_the_list_of_methods_marks_them():

@@ -10,7 +10,7 @@ from neural_brane.embedding import Embedding
 
 @pytest.fixture
 def files(tmp_path):
-    """Vectors that tell two classes apart, and a label file in another order."""
+    """Return a folder with vectors that separate two classes, and a label file in another order."""
     rng = np.random.default_rng(0)
     names = np.array([f"n{i}" for i in range(60)])
     side = np.arange(60) % 2
@@ -84,11 +84,11 @@ def test_missing_and_extra_nodes_are_reported(files):
         (["v.npz", "--labels", "labels.txt", "--train", "1.5"], "train=1.5"),
         (["v.npz", "--labels", "other.txt"], "id in common"),
         (["v.npz", "--labels", "graph.npz"], "graph.npz"),
-        (["v.npz"], "nothing to score by; give --labels"),
-        (["v.npz", "--held-out", "labels.txt", "--task", "clustering"], "--task clustering needs --labels"),
+        (["v.npz"], "--labels"),
+        (["v.npz", "--held-out", "labels.txt", "--task", "clustering"], "--task clustering"),
         (["v.npz", "--labels", "labels.txt", "--task", "links"], "--task links needs --held-out"),
-        (["v.npz", "--labels", "labels.txt", "--task", "clustering", "--held-out", "x.npz"], "is for --task links"),
-        (["v.npz", "--labels", "labels.txt", "--C", "many"], "--C many makes no sense"),
+        (["v.npz", "--labels", "labels.txt", "--task", "clustering", "--held-out", "x.npz"], "--held-out x.npz"),
+        (["v.npz", "--labels", "labels.txt", "--C", "many"], "--C many"),
         (["v.npz", "--labels", "labels.txt", "--C", "0"], "C=0.0 makes no sense"),
         (["v.npz", "--labels", "labels.txt", "--splits-from", "gone.json"], "gone.json: no such file"),
         (["v.npz", "--labels", "labels.txt", "--splits-from", "gone.json", "--splits", "3"], "leave out --splits"),
@@ -183,7 +183,7 @@ def test_clustering(files):
     result = evaluate(files / "v.npz", "--labels", files / "labels.txt", "--task", "clustering", "--starts", 3)
     line = next(line for line in result.stdout.splitlines() if "±" in line)
     assert line.split() == ["1.0000", "±", "0.0000"] * 3
-    assert "60 nodes, 2 classes; k-means with as many clusters, mean ± sd of 3 starts, seed 0" in result.stdout
+    assert "60 nodes, 2 classes; k-means with one cluster per class, mean ± sd of 3 starts, seed 0" in result.stdout
     assert "Macro-F1" not in result.stdout
 
 

@@ -10,7 +10,7 @@ from neural_brane.embedding import Embedding
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
-    """Vectors of two directions, with classes, tags and numbers that they tell exactly."""
+    """Return a folder with vectors of two directions, and classes, tags and numbers that they predict exactly."""
     rng = np.random.default_rng(0)
     has = rng.random((60, 2)) < 0.7
     has[~has.any(axis=1), 0] = True
@@ -37,7 +37,7 @@ def evaluate(*arguments):
 def test_nodes_on_several_lines_choose_the_task_and_say_so(files):
     result = evaluate("--labels", "lines.txt", "--train", 0.5, "--splits", 3)
     assert result.exit_code == 0, result.stderr
-    assert "labels are several a node: scored by multilabel" in result.stderr
+    assert "scored by multilabel" in result.stderr
     line = next(line for line in result.stdout.splitlines() if "50 %" in line)
     assert line.split()[2:] == ["1.0000", "±", "0.0000", "1.0000", "±", "0.0000"]
     assert "60 nodes, 2 labels, 1." in result.stdout
@@ -59,7 +59,7 @@ def test_numbers_are_predicted_and_stay_classes_when_asked(files):
     table = ("--labels", "tags.csv", "--id", "name", "--label", "size")
     result = evaluate(*table, "--train", 0.5)
     assert result.exit_code == 0, result.stderr
-    assert "labels are numbers: scored by regression" in result.stderr
+    assert "scored by regression" in result.stderr
     assert "60 numbers, " in result.stdout
     record = json.loads(evaluate(*table, "--task", "regression", "--train", 0.5, "--json").stdout)
     assert record["regression"]["scores"][0]["spearman"]["mean"] > 0.99
@@ -76,7 +76,7 @@ def test_retrieval_beside_chance(files):
     (score,) = record["retrieval"]["scores"]
     assert score["precision"] == 1.0 > score["chance_precision"]
     sampled = evaluate(*table, "--label", "first", "--task", "retrieval", "--queries", 9)
-    assert "9 asked for, drawn with seed 0" in sampled.stdout
+    assert "9 queries, drawn with seed 0" in sampled.stdout
 
 
 def test_divisions_are_kept_for_all_tasks(files):
@@ -89,11 +89,14 @@ def test_divisions_are_kept_for_all_tasks(files):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--label", "size", "--task", "retrieval"], "--task retrieval needs classes or several labels"),
-        (["--label", "size", "--stratify"], "--stratify is for classes"),
-        (["--label", "tags", "--task", "multilabel", "--C", "cv"], "--C cv is for --task classification"),
-        (["--label", "tags", "--task", "multilabel", "--task", "regression"], "take labels differently"),
-        (["--label", "first", "--task", "retrieval", "--k", "60"], "60 labelled nodes; give at most 59"),
+        (["--label", "size", "--task", "retrieval"], "--task retrieval"),
+        (["--label", "size", "--stratify"], "--stratify"),
+        (["--label", "tags", "--task", "multilabel", "--C", "cv"], "--C cv"),
+        (
+            ["--label", "tags", "--task", "multilabel", "--task", "regression"],
+            "--task multilabel and --task regression",
+        ),
+        (["--label", "first", "--task", "retrieval", "--k", "60"], "at most 59"),
         (["--label", "first", "--task", "regression"], "is not a number"),
     ],
 )

@@ -123,7 +123,7 @@ def test_what_is_not_there_is_one_line(tmp_path):
 
 @pytest.fixture
 def inspect(tmp_path):
-    """A function that writes files, inspects the first (with the second as nodes), and returns what is printed."""
+    """Return a function that writes files, inspects the first (with the second as nodes) and returns the output."""
 
     def run(**files: str) -> str:
         words = ["inspect"]

@@ -10,7 +10,7 @@ from neural_brane.embedding import Embedding
 
 @pytest.fixture
 def files(tmp_path, small_graph):
-    """Vectors of the twelve people, one circle far from the other, and their graph."""
+    """Return a folder with the graph of twelve people and vectors in which their two circles are far apart."""
     rng = np.random.default_rng(0)
     side = np.array([name >= "gus" for name in small_graph.ids.tolist()])
     Embedding(rng.normal(size=(12, 4)) + 9 * np.c_[side, ~side, side, side], small_graph.ids).save(tmp_path / "v.npz")
@@ -38,8 +38,8 @@ def test_labels_and_attributes_stand_beside(files):
     record = json.loads(nearest(files / "v.npz", "ann", "--graph", files / "g.npz", "-k", 11, "--json").stdout)
     assert (record[0]["id"], record[0]["label"]) == ("ann", "town")
     known = {one["id"]: one for one in record[0]["nearest"]}
-    assert known["cat"]["attributes"] == ["opera", "chess", "tea"]  # the rarer first
-    assert known["joy"]["attributes"] == ["beer", "tea"]  # of the first she has more
+    assert known["cat"]["attributes"] == ["opera", "chess", "tea"]  # rarer attributes come first
+    assert known["joy"]["attributes"] == ["beer", "tea"]  # larger amounts come first
     assert known["ian"]["attributes"] == []
     shown = nearest(files / "v.npz", "bob", "--graph", files / "g.npz").stdout
     assert "bob (town; chess)" in shown
@@ -75,10 +75,10 @@ def test_an_index_is_kept_and_asked(files):
     [
         (["anne"], "no node 'anne' here; ids are strings, such as 'ann', 'bob', 'cat'; did you mean 'ann'?"),
         (["ann", "-k", "0"], "k=0 makes no sense"),
-        (["ann", "--index", "i.faiss", "--center"], "leave out --center"),
+        (["ann", "--index", "i.faiss", "--center"], "--center"),
         (["ann", "--graph", "stdlib", "--labels", "stdlib"], "has its own labels"),
         (["ann", "--attributes", "words.txt"], "give --graph too"),
-        (["ann", "--index", "i.txt"], "name a file ending in .faiss"),
+        (["ann", "--index", "i.txt"], ".faiss"),
     ],
 )
 def test_what_cannot_be_answered(files, arguments, message):

@@ -1,4 +1,4 @@
-"""How values and tables are read by options that commands share."""
+"""Options that commands share: their values and the tables that they name."""
 
 import numpy as np
 import polars as pl
@@ -48,7 +48,7 @@ NODES = 60
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
-    """A ring of people as CSV, with a table of their ages, lands, teams and hobbies; commands run beside it."""
+    """Write a ring of people as CSV and a table of their ages, lands, teams and hobbies; commands run there."""
     monkeypatch.chdir(tmp_path)
     names = [f"p{at:02}" for at in range(NODES)]
     pl.DataFrame({"from": names, "to": names[1:] + names[:1]}).write_csv("edges.csv")
@@ -108,7 +108,7 @@ def test_labels_of_a_table_serve_the_comparison_and_the_search(files):
     assert result.exit_code == 0, result.stderr
     result = brane("tune", "attributes", "edges.csv", *table, "--grid", "dim=1,2", "--runs", "1", "--jobs", "1")
     assert result.exit_code == 0, result.stderr
-    assert "To keep in experiments/tuned.toml" in result.stdout
+    assert "experiments/tuned.toml" in result.stdout
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,12 @@ def test_lines_tell_what_was_computed_and_a_second_run_computes_nothing(tmp_path
     first = reproduce(*order, "-o", str(tmp_path))
     assert first.exit_code == 0, first.stderr
     lines = first.stderr.splitlines()
-    assert lines[0] == f"trainings: 1, of which 0 are kept in {tmp_path / 'trainings'}"
+    assert lines[0] == f"trainings: 1, of which 0 are finished, in {tmp_path / 'trainings'}"
     assert lines[1].startswith("1/1 attributes on stdlib, run 0: ")
     assert "Macro-F1 0." in lines[1]
     assert f"wrote {tmp_path / 'report.html'}" in first.stdout
     again = reproduce(*order, "-o", str(tmp_path))
-    assert again.stderr.splitlines() == [f"trainings: 1, of which 1 are kept in {tmp_path / 'trainings'}"]
+    assert again.stderr.splitlines() == [f"trainings: 1, of which 1 are finished, in {tmp_path / 'trainings'}"]
 
 
 def test_links_have_a_table_of_their_own_and_stale_methods_are_named(tmp_path):

@@ -20,9 +20,9 @@ CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 @pytest.fixture(autouse=True)
 def heed_hangups():
-    """Under nohup the tests ignore SIGHUP, and so would commands and children started here.
+    """Undo the effect of nohup, under which the tests and their children would ignore SIGHUP.
 
-    A handler that does nothing keeps the tests alive; a child that is started gets the default action instead.
+    A handler that does nothing keeps the tests alive; children get the default action.
     """
     before = signal.signal(signal.SIGHUP, lambda *_: None)
     yield
@@ -37,7 +37,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def signalled(monkeypatch):
-    """A signal comes in the second epoch of a training."""
+    """Send a signal in the second epoch of a training."""
     plain = module.train
 
     def use(number):
@@ -75,7 +75,7 @@ def test_a_signal_ends_with_a_kept_checkpoint_and_the_command_that_goes_on(numbe
 def test_without_a_checkpoint_it_says_that_nothing_was_kept(number, folder, signalled):
     signalled(number)
     stopped = CliRunner().invoke(app, [*SHORT, "-o", "v.npz"])
-    assert (stopped.exit_code, stopped.stderr.splitlines()[-1]) == (CODES[number], "stopped; nothing was kept")
+    assert (stopped.exit_code, stopped.stderr.splitlines()[-1]) == (CODES[number], "stopped; nothing was saved")
     assert not list(folder.iterdir())
 
 
@@ -83,7 +83,7 @@ def test_after_a_long_training_it_says_how_to_keep_the_next_one():
     times = iter([0.0, 60.0])
     with pytest.raises(Stopped) as stopped, explaining_stop(NeuralBrane(), clock=lambda: next(times)):
         raise KeyboardInterrupt
-    assert stopped.value.message.startswith("stopped; nothing was kept")
+    assert stopped.value.message.startswith("stopped; nothing was saved")
     assert stopped.value.add == ("--checkpoint", "run.checkpoint")
 
 
@@ -107,7 +107,7 @@ LONG = ["embed", "synthetic:2000", "--set", "recipe=released", "-o", "v.npz", "-
 
 @pytest.mark.slow
 def test_a_lost_terminal_ends_with_a_kept_checkpoint(folder):
-    """The terminal goes while a bar is drawn on it, so that nothing can be said any more."""
+    """Close the terminal while a bar is drawn on it, so that nothing can be printed any more."""
     code = f"import sys; sys.argv = ['brane', *{LONG!r}]; from neural_brane.cli import main; main()"
     process, terminal = pty.fork()
     if process == 0:

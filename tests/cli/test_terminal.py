@@ -16,7 +16,7 @@ def at(done, total=3_000_000, epoch=1, rate=100_000.0, loss=0.51234, **rest):
 
 
 def clock(*times):
-    """A clock that shows these times, one after another, and then the last one."""
+    """Return a clock that shows these times, one per call, and then the last one."""
     return chain(times, repeat(times[-1])).__next__
 
 

@@ -29,7 +29,7 @@ def done(*words):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A ring of twenty people as tables, two more people, and a model with its vectors."""
+    """Return a folder with a ring of twenty people as tables, two more people, and a model with its vectors."""
     folder = tmp_path_factory.mktemp("ring")
     names = [f"p{at}" for at in range(20)]
     tables = {
@@ -51,7 +51,7 @@ def trained(tmp_path_factory):
 
 @pytest.fixture
 def model(trained, tmp_path, monkeypatch):
-    """The model in a copy of its folder; the command runs there."""
+    """Copy the folder of the model; the command runs in the copy."""
     shutil.copytree(trained, tmp_path / "here")
     monkeypatch.chdir(tmp_path / "here")
     return tmp_path / "here" / "m.brane"
@@ -110,10 +110,10 @@ def test_a_model_can_be_updated_in_its_own_file_time_and_again(model):
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (("embed", "edges.csv"), "nothing to write"),
+        (("embed", "edges.csv"), "--output"),
         (("embed", "edges.csv", "--save-model", "m.txt"), ".brane"),
         (("embed", "edges.csv", "--save-model", "x.brane", "-o", "x.brane"), "--output"),
-        (("update", "m.brane", "edges.csv"), "nothing to write"),
+        (("update", "m.brane", "edges.csv"), "--output"),
         (("update", "m.brane", "edges.csv", "-o", "m.brane"), "MODEL"),
         (("transform", "m.brane", "-o", "new.npz"), "--nodes"),
         (("transform", "m.brane", "edges.csv", "-o", "edges.csv"), "SOURCE"),

@@ -1,4 +1,4 @@
-"""Commands that read vectors take a folder of parts, and answer as they do of the merged file."""
+"""Commands that read vectors give the same answers for a folder of parts as for the merged file."""
 
 import json
 from pathlib import Path
@@ -73,7 +73,7 @@ def test_a_folder_is_merged_into_what_the_file_converts_to(merged, folder, suffi
     else:
         pairs = [(path, tmp_path / path.name.replace("one", "two")) for path in tmp_path.glob("one*")]
     assert pairs
-    if suffix != ".h5ad":  # which has the name of no file in it, but times
+    if suffix != ".h5ad":  # this format contains the time of writing
         assert all(one.read_bytes() == two.read_bytes() for one, two in pairs)
     one, two = Embedding.load(f"one{suffix}"), Embedding.load(f"two{suffix}")
     np.testing.assert_array_equal(one.vectors, two.vectors)

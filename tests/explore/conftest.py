@@ -1,4 +1,4 @@
-"""A view of the small graph and of the standard library, and a server that runs while a test does."""
+"""Views of the small graph and of the standard library, and a server that stops after the test."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from neural_brane.graph import AttributedGraph
 
 @pytest.fixture
 def small_file(small_graph: AttributedGraph, tmp_path: Path) -> Path:
-    """Vectors of the small graph, with a layer, in another order than the graph's nodes."""
+    """Return vectors of the small graph, with a layer, in another order than the graph's nodes."""
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(len(small_graph), 6)).astype(np.float32)
     layer = Layer(rng.normal(size=(4, 6)).astype(np.float32), np.zeros(4, np.float32))
@@ -31,7 +31,7 @@ def small_file(small_graph: AttributedGraph, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def small_view(small_file: Path, small_graph: AttributedGraph) -> View:
-    """The small graph with a map by its principal axes."""
+    """Return a view of the small graph with a map by PCA."""
     view = open_view([small_file], small_graph)
     lay_out(view, "pca")
     return view
@@ -39,7 +39,7 @@ def small_view(small_file: Path, small_graph: AttributedGraph) -> View:
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[View], Server]]:
-    """A function that starts a server of a view; it ends with the test."""
+    """Return a function that starts a server of a view; the server stops after the test."""
     started = []
 
     def start(view: View) -> Server:
@@ -58,7 +58,7 @@ def serve() -> Iterator[Callable[[View], Server]]:
 
 @pytest.fixture
 def unpack() -> Callable[[bytes], dict[str, Any]]:
-    """A function that reads an answer as the page does."""
+    """Return a function that unpacks an answer as the page does."""
 
     def read(content: bytes) -> dict[str, Any]:
         length = int.from_bytes(content[:4], "little")

@@ -9,7 +9,7 @@ from neural_brane.progress import Progress
 
 @pytest.fixture
 def slow_tsne(monkeypatch):
-    """t-SNE that reports once and is quick; a list of its reports is returned."""
+    """Replace t-SNE by a quick function that reports once; return the list of its reports."""
     reports = []
 
     def make(vectors, *, seed=0, progress=None):

@@ -81,12 +81,12 @@ def test_a_path_outside_the_page_is_refused(server, path):
     [
         ("api/reasons", "missing"),
         ("api/reasons?row=x", "not a number"),
-        ("api/reasons?row=99", "there is no row 99"),
-        ("api/alike?one=0&other=-1", "there is no row -1"),
-        ("api/points?run=7&layout=pca", "there is no run 7"),
-        ("api/points?run=0&layout=../x", "there is no map"),
-        ("api/column?name=golf", "no colour 'golf'"),
-        ("api/holders?attribute=9", "no attribute 9"),
+        ("api/reasons?row=99", "row 99"),
+        ("api/alike?one=0&other=-1", "row -1"),
+        ("api/points?run=7&layout=pca", "run 7"),
+        ("api/points?run=0&layout=../x", "map"),
+        ("api/column?name=golf", "'golf'"),
+        ("api/holders?attribute=9", "attribute 9"),
     ],
 )
 def test_a_question_that_makes_no_sense_is_answered_with_what_is_wrong(server, path, words):

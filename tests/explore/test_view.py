@@ -13,7 +13,7 @@ def row_of(view, node):
 
 
 def lists_of(view, answer, key):
-    """The names in the list of each row."""
+    """Return the names in the list of each row."""
     return [view.nodes.ids[part].tolist() for part in np.split(answer[key], answer["start"][1:-1])]
 
 
@@ -128,7 +128,7 @@ def test_vectors_that_are_not_finite_or_none_at_all_are_refused(tmp_path):
     with pytest.raises(EmbeddingError, match="vector 2 holds NaN"):
         open_view([tmp_path / "nan.npz"])
     np.savez(tmp_path / "none.npz", vectors=table[:0], ids=np.arange(0))
-    with pytest.raises(EmbeddingError, match="holds no vectors"):
+    with pytest.raises(EmbeddingError, match="has no vectors"):
         open_view([tmp_path / "none.npz"])
 
 
@@ -163,7 +163,7 @@ def test_regions_are_named_and_finer_from_near(small_view):
         run.add_layout("own", spread)
         levels = View(Nodes(graph.ids, graph), [run]).regions(0, "own")
         assert [len(level) for level in levels] == [8, 32, 128]
-        # What one node alone has is typical of no group.
+        # An attribute of a single node is typical of no group.
         assert {region["name"] for level in levels for region in level if region["size"] > 1} == {"left", "right"}
         assert all((region["x"] < 0) == (region["name"] == "left") for region in levels[0])
         assert levels == View(Nodes(graph.ids, graph), [run]).regions(0, "own")

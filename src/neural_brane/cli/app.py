@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import getdoc
 from typing import Annotated, Any
 
 import typer
@@ -25,17 +26,16 @@ Learn one vector per node of a graph, from its links and its attributes.
 \b
 [bold]Start here[/bold]
   brane demo                                   try it on a small graph
-  brane embed citeseer -o vectors.npz          learn vectors of a dataset
-  brane evaluate vectors.npz --labels citeseer score them
-  brane nearest vectors.npz 100157             list similar nodes
-  brane explore vectors.npz --graph citeseer   see a map in the browser
+  brane embed stdlib -o vectors.npz            learn vectors of a dataset
+  brane evaluate vectors.npz --labels stdlib   score them
+  brane nearest vectors.npz json               list similar nodes
+  brane explore vectors.npz --graph stdlib     see a map in the browser
 
 \b
 [bold]Your own graph[/bold]
-  brane formats                                which files can be read
+  brane formats                                list the formats of files
   brane inspect edges.csv --nodes people.csv   check how yours are read
   brane embed edges.csv --nodes people.csv -o vectors.parquet
-  brane embed graph.txt --attributes words.txt -o vectors.tsv
 """
 
 
@@ -83,6 +83,11 @@ def fail(message: str) -> None:
     raise typer.Exit(2) from None
 
 
+def help_of(command: Callable[..., None]) -> str:
+    """Return the docstring of a command with the character that makes Click keep the line breaks of a paragraph."""
+    return str(getdoc(command)).replace(r"\b", "\b")
+
+
 app = typer.Typer(
     name="brane",
     cls=BraneGroup,
@@ -101,9 +106,9 @@ GROUPS: dict[str, tuple[Callable[..., None], ...]] = {
 }
 for panel, commands in GROUPS.items():
     for command in commands:
-        app.command(rich_help_panel=panel)(command)
+        app.command(rich_help_panel=panel, help=help_of(command))(command)
 processes = typer.Typer(help="Train in several processes, on one machine or many.", no_args_is_help=True)
-processes.command("embed")(distributed.embed)
+processes.command("embed", help=help_of(distributed.embed))(distributed.embed)
 app.add_typer(processes, name="distributed", rich_help_panel="Learn")
 
 

@@ -1,4 +1,4 @@
-"""`brane distributed embed`: a training that several processes or machines share."""
+"""`brane distributed embed`: train in several processes, on one machine or many."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
-from typer import Argument, Option
+from typer import Argument
 
 from neural_brane.cli import options as o
 from neural_brane.cli.options import Reading, Training, bundled
@@ -25,14 +25,15 @@ from neural_brane.cli.terminal import LOG, Stopped, counting, echo, echo_and_log
 from neural_brane.errors import BraneError, EmbeddingError, ParameterError, printable
 
 if TYPE_CHECKING:
-    from neural_brane.distributed.launch import Job as Place
+    from neural_brane.distributed.launch import Job
 
-PARTS = 16  # not the number of ranks: a job may resume on another number, and the parts belong to its identity
-LONG = timedelta(days=30)  # how long ranks of a host wait for the one that writes the parts
+# A checkpoint is valid only for the same shards, so their number must not depend on the number of ranks.
+SHARDS = 16
+LONG = timedelta(days=30)  # longest time that the ranks of a host wait for the shards
 
 
 class Work(NamedTuple):
-    """A training by ranks: its graph, its output, its parameters, and how the ranks share the work."""
+    """A training by ranks: its graph, output and parameters, and the options of `embed_shards`."""
 
     source: str
     reading: Reading
@@ -43,28 +44,26 @@ class Work(NamedTuple):
 
 @bundled
 def embed(
-    source: Annotated[str, Argument(metavar="SHARDS", help="Folder of 'brane shard', or any graph.")],
+    source: Annotated[str, Argument(metavar="SHARDS", help="Folder of 'brane shard', or a graph.")],
     reading: Reading,
     training: Training,
-    output: Annotated[Path, Option("--output", "-o", metavar="<path>", help="Folder or file of vectors.")],
-    ranks: Annotated[int | None, Option("--ranks", metavar="<whole>", help="Processes to start here.")] = None,
-    checkpoint_every: Annotated[int, Option("--checkpoint-every", metavar="<whole>", help="Save every N steps.")] = 100,
-    metrics: Annotated[Path | None, Option("--metrics", metavar="<path>", help="A .jsonl file or a folder.")] = None,
-    parts_format: Annotated[
-        Literal["npy", "parquet"], Option("--parts-format", metavar="<name>", help="npy or parquet.")
-    ] = "npy",
-    by_range: Annotated[bool, Option("--by-range", help="Ranks read their own nodes only.")] = False,
+    output: Annotated[Path, o.option("path", "File or folder to write.", "--output", "-o")],
+    ranks: Annotated[int | None, o.option("whole", "Processes to start here.")] = None,
+    checkpoint_every: Annotated[int, o.option("whole", "Save every N steps.")] = 100,
+    metrics: Annotated[Path | None, o.option("path", "Write metrics: .jsonl or a folder.")] = None,
+    parts_format: Annotated[Literal["npy", "parquet"], o.option("name", "npy or parquet.")] = "npy",
+    by_range: Annotated[bool, o.flag("--by-range", "Divide the graph among the ranks.")] = False,
     log: o.Log = None,
 ) -> None:
-    """Train Neural-Brane in many processes or on many machines.
+    r"""Train Neural-Brane in several processes, on one machine or many.
 
-    --ranks starts the processes on this machine. On several machines, torchrun
-    starts them; --checkpoint is then a folder that all machines see. With
-    --by-range, the graph may be larger than a machine's memory.
+    On one machine, --ranks starts the processes. On several, torchrun starts
+    them; --checkpoint and -o are then on a disk that all machines share.
+    With --by-range, the graph may be larger than the memory of a machine.
 
     \b
-    brane distributed embed shards --ranks 2 --checkpoint kept -o parts
-    torchrun --nproc-per-node 8 -m neural_brane distributed embed shards -o parts
+    brane distributed embed stdlib --ranks 2 -o vectors.npz
+    torchrun --nproc-per-node 8 -m neural_brane distributed embed shards -o out
     """
     from neural_brane.distributed.launch import AGENT, is_launched, require_packages
     from neural_brane.files.storage import check_writable
@@ -85,7 +84,7 @@ def embed(
         start_ranks(ranks, parameters.get("checkpoint"))
         return
     if ranks is not None and AGENT not in os.environ:
-        raise ParameterError(f"--ranks {ranks}: torchrun has started the ranks of this job; leave it out")
+        raise ParameterError(f"--ranks {ranks}: torchrun has already started the ranks; leave --ranks out")
     sharing = {
         "checkpoint": parameters.pop("checkpoint", None),
         "checkpoint_every": checkpoint_every,
@@ -97,12 +96,12 @@ def embed(
 
 
 def start_ranks(ranks: int | None, checkpoint: str | None) -> None:
-    """Start ranks on this machine with the words of this command, and end with their exit code."""
+    """Start ranks of this command on this machine, and exit with their exit code."""
     from neural_brane.distributed.launch import start
 
     if ranks is None:
         raise ParameterError(
-            "no ranks; give --ranks N to start N processes on this machine, or start them by "
+            "no ranks; give --ranks N to start N processes on this machine, or start the command by "
             "'torchrun --nproc-per-node N -m neural_brane distributed embed …'"
         )
     try:
@@ -112,13 +111,13 @@ def start_ranks(ranks: int | None, checkpoint: str | None) -> None:
     if code > 128 and checkpoint:
         raise Stopped(code - 128, f"stopped; the same command resumes from {checkpoint}:", ())
     if code > 128:
-        raise Stopped(code - 128, "stopped; nothing was kept")
+        raise Stopped(code - 128, "stopped; nothing was saved")
     if code:
         raise typer.Exit(code)
 
 
 def train_as_rank(work: Work, log: Path | None, start: float) -> None:
-    """Train as a rank of the job that started this process."""
+    """Train as one rank of the job that started this process."""
     from neural_brane.distributed.embedding import embed_shards
     from neural_brane.distributed.launch import advice, count, join
     from neural_brane.files.graphs.parts import open_shards
@@ -128,21 +127,19 @@ def train_as_rank(work: Work, log: Path | None, start: float) -> None:
     output = work.output
     parts = output.with_name(f".{output.name}.parts") if output.suffix else output
     with (
-        join(resolve(work.parameters.pop("device", "cpu"))) as place,
-        ending_together(place),
-        in_parts(work, place) as folder,
+        join(resolve(work.parameters.pop("device", "cpu"))) as job,
+        ending_together(job),
+        sharded(work, job) as folder,
     ):
-        first = place.rank == 0
+        first = job.rank == 0
         if first:
             log_to(log)
             if warning := advice():
                 echo_and_log(f"note: {warning}")
         graph = open_shards(folder).manifest
-        title = f"{graph.name}: {graph.nodes:,} nodes, {graph.edges:,} edges, on {count(place.ranks)}"
+        title = f"{graph.name}: {graph.nodes:,} nodes, {graph.edges:,} edges, on {count(job.ranks)}"
         with reporting(title) if first else nullcontext(None) as report:
-            embed_shards(
-                folder, parts, job=place, progress=report, tell=echo_and_log, **work.sharing, **work.parameters
-            )
+            embed_shards(folder, parts, job=job, progress=report, tell=echo_and_log, **work.sharing, **work.parameters)
         if first:
             if parts != output:
                 merge_parts(parts, output)
@@ -150,61 +147,62 @@ def train_as_rank(work: Work, log: Path | None, start: float) -> None:
             echo(f"wrote the vectors to {output} in {time.perf_counter() - start:.1f} s")
 
 
-# A source that is not a folder of parts is split into parts beside the output, once per host, for this job.
-
-
 @contextmanager
-def in_parts(work: Work, place: Place) -> Iterator[Path]:
-    """Give the folder of the source's parts; one made for this job is removed when all ranks are done."""
+def sharded(work: Work, job: Job) -> Iterator[Path]:
+    """Yield a folder with the shards of the source.
+
+    If the source is not such a folder, one rank of each host writes the shards beside the output, and removes them
+    when all ranks are done.
+    """
     from neural_brane.files.graphs.parts import MANIFEST, write_shards
 
     if (Path(work.source) / MANIFEST).is_file():
         yield Path(work.source)
         return
-    # The name holds a digest of the source and its files, so that old parts are not reused.
+    # The name contains a digest of the source and its files, so that shards of an older source are not reused.
     states = []
     for path in work.reading.files(work.source).values():
-        found = os.stat(path) if path is not None and os.path.isfile(path) else None
-        states.append(None if found is None else (found.st_size, found.st_mtime_ns))
+        state = os.stat(path) if path is not None and os.path.isfile(path) else None
+        states.append(None if state is None else (state.st_size, state.st_mtime_ns))
     digest = hashlib.sha256(repr((work.source, work.reading, states)).encode()).hexdigest()[:8]
     folder = work.output.with_name(f".{work.output.name}.shards-{digest}")
-    key = f"neural-brane/parts on {socket.gethostname()}"
-    makes = place.store.compare_set(f"{key}, made by", "", str(place.rank)) == str(place.rank).encode()
-    if makes:
+    key = f"neural-brane/shards on {socket.gethostname()}"
+    is_writer = job.store.compare_set(f"{key}, written by", "", str(job.rank)) == str(job.rank).encode()
+    if is_writer:
         if not (folder / MANIFEST).is_file():
-            shutil.rmtree(folder, ignore_errors=True)  # left by a job that was killed
+            shutil.rmtree(folder, ignore_errors=True)  # an incomplete folder of a job that was killed
             graph = work.reading.read(work.source)
-            with counting(f"{graph.name} in parts") as report:
-                write_shards(graph, folder, min(PARTS, len(graph)), report=report)
-        place.store.set(key, "made")
-    place.store.wait([key], LONG)
+            with counting(f"shards of {graph.name}") as report:
+                write_shards(graph, folder, min(SHARDS, len(graph)), report=report)
+        job.store.set(key, "written")
+    job.store.wait([key], LONG)
     yield folder
-    place.wait_for_all()
-    if makes:
+    job.wait_for_all()
+    if is_writer:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
-def ending_together(place: Place) -> Iterator[None]:
-    """If the block fails, let one rank print why; a rank that fails because another is gone ends silently."""
+def ending_together(job: Job) -> Iterator[None]:
+    """If the block fails, let one rank print why; a rank that fails because another one ended stays silent."""
     from neural_brane.distributed.launch import forgo_restarts, has_said, is_consequence, is_first, wait_until_said
 
     try:
         yield
-    except KeyboardInterrupt as stop:  # the launcher says what becomes of the job
+    except KeyboardInterrupt as stop:  # the launcher prints how to resume
         raise typer.Exit(128 + (stop.number if isinstance(stop, Stopped) else signal.SIGINT)) from None
     except Exception as error:
         if is_consequence(error):
             raise typer.Exit(1) from None
-        if is_first(place.store, place.rank):
+        if is_first(job.store, job.rank):
             LOG.error(printable(f"{type(error).__name__}: {error}"))
             if isinstance(error, (BraneError, OSError, MemoryError)):
                 echo(f"error: {error}", err=True)
             else:
                 traceback.print_exception(error)
             sys.stderr.flush()
-            has_said(place.store)
+            has_said(job.store)
         else:
-            wait_until_said(place.store)
+            wait_until_said(job.store)
         forgo_restarts()
         raise typer.Exit(2) from None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Exit, Option
+from typer import Exit
 
 from neural_brane.cli import options as o
 from neural_brane.cli.options import Links, Reading, Training, bundled
@@ -34,19 +34,18 @@ def embed(
     output: o.OutputOrNone = None,
     save_model: o.SaveModel = None,
     method: o.Method = "neural-brane",
-    tuned: Annotated[bool, Option("--tuned", help="Start from values of 'brane tune'.")] = False,
-    learn_labels: Annotated[bool, Option("--learn-labels", help="Learn from the labels too (methods with †).")] = False,
+    tuned: Annotated[bool, o.flag("--tuned", "Start from the values of 'brane tune'.")] = False,
+    learn_labels: Annotated[bool, o.flag("--learn-labels", "Learn from the labels too (methods with †).")] = False,
     log: o.Log = None,
 ) -> None:
-    """Learn one vector per node of a graph.
+    r"""Learn one vector per node of a graph.
 
-    Writes vectors, the fitted model, or both. Labels are not learned from,
-    unless --learn-labels is given.
+    Give -o to write the vectors, --save-model to write the trained model, or
+    both. Labels are ignored without --learn-labels.
 
     \b
-    brane embed citeseer -o vectors.npz
-    brane embed citeseer --method node2vec --set walk_length=40 -o vectors.npz
-    brane embed graph.txt --attributes words.txt --epochs 10 -o vectors.tsv
+    brane embed stdlib -o vectors.npz
+    brane embed stdlib --method node2vec --set walk_length=40 -o vectors.npz
     brane embed edges.csv --nodes people.csv --save-model m.brane
     """
     from neural_brane.experiments.estimate import look_at
@@ -56,26 +55,28 @@ def embed(
     kind = find_method(method)
     if learn_labels and not kind.uses_labels:
         able = ", ".join(name for name, one in METHODS.items() if one.uses_labels)
-        raise ParameterError(f"--learn-labels: {kind.title} learns from no labels; leave it out, or choose from {able}")
-    kept: dict[str, Any] = {}
+        raise ParameterError(
+            f"--learn-labels: {kind.title} cannot learn from labels; leave it out, or give --method with one of {able}"
+        )
+    tuned_values: dict[str, Any] = {}
     if tuned:
         from neural_brane.experiments.tune import tuned_parameters
 
-        kept = tuned_parameters(method, source)
-    model = kind(**kept | training.parameters(kind))
+        tuned_values = tuned_parameters(method, source)
+    model = kind(**tuned_values | training.parameters(kind))
     checkpoint = getattr(model, "checkpoint", None)
     results = Results(output, save_model)
     results.check(reading.files(source), {"--log": log, "--checkpoint": checkpoint})
     if checkpoint is not None:
         check_writable(checkpoint, CheckpointError)
     log_to(log)
-    found = look_at(source, lambda: reading.read(source))
+    look = look_at(source, lambda: reading.read(source))
     checked = type(model)(**model.parameters_in_force())
-    check_room(checked, found.sizes, beside=0 if found.graph else found.sizes.graph_bytes)  # before reading if possible
-    graph = found.graph or reading.read(source)
+    check_room(checked, look.sizes, beside=0 if look.graph else look.sizes.graph_bytes)  # before reading if possible
+    graph = look.graph or reading.read(source)
     if learn_labels and (graph.labels is None or not len(graph.classes)):
         raise ParameterError(
-            f"--learn-labels: graph '{graph.name}' has no labels; give a file with --labels, or a column with --label"
+            f"--learn-labels: graph '{graph.name}' has no labels; give --labels FILE, or --label COLUMN of --nodes"
         )
     learn(model, graph, results, graph.labels if learn_labels else None)
 
@@ -88,10 +89,10 @@ def transform(
     source: o.SourceOrNone = None,
     log: o.Log = None,
 ) -> None:
-    """Compute vectors of new nodes with a saved model.
+    r"""Compute vectors of new nodes with a saved model.
 
-    New nodes come with SOURCE, linked to known nodes, or in the table of
-    --nodes, or both. Columns of the table are read as when MODEL was trained.
+    Give the edges of the new nodes as SOURCE, their table as --nodes, or both.
+    The columns of the table become attributes by the rules of the training.
 
     \b
     brane transform m.brane --nodes new_people.csv -o new.npz
@@ -108,14 +109,14 @@ def transform(
     fitted: Any = load_model(model)
     if not fitted.inductive:
         raise ParameterError(
-            f"{model}: method '{fitted.title}' makes no vectors for nodes it never saw; embed the whole graph again, "
-            "or choose a method that 'brane methods' calls inductive"
+            f"{model}: method '{fitted.title}' cannot compute vectors of new nodes; run 'brane embed' on the whole "
+            "graph, or train a method that 'brane methods' calls inductive"
         )
     made: Embedding = fitted.transform(read_alike(source, reading, fitted))
     made.save(output)
     if made.made_from is not None:
         counts = Counter(made.made_from.tolist())
-        echo("made from: " + ", ".join(f"{what} {count:,}" for what, count in counts.most_common()))
+        echo("made from: " + ", ".join(f"{origin} {count:,}" for origin, count in counts.most_common()))
     results.report(made.ids, made.dim)
 
 
@@ -128,9 +129,10 @@ def update(
     save_model: o.SaveModel = None,
     log: o.Log = None,
 ) -> None:
-    """Continue training a saved model on a changed graph.
+    r"""Continue training a saved model on a changed graph.
 
-    Columns of the table of --nodes are read as when MODEL was trained.
+    SOURCE is the whole graph as it is now. The columns of --nodes become
+    attributes by the rules of the training.
 
     \b
     brane update m.brane changed.csv --nodes people.csv -o vectors.npz
@@ -167,7 +169,7 @@ class Results:
         from neural_brane.files.vectors.formats import VectorFile
 
         if self.output is None and self.save_model is None:
-            raise ParameterError("nothing to write; give --output FILE for the vectors, --save-model FILE, or both")
+            raise ParameterError("no output; give --output FILE for the vectors, --save-model FILE, or both")
         check_distinct({"--output": self.output, "--save-model": self.save_model, **others}, inputs)
         if self.output is not None:
             VectorFile(self.output)
@@ -175,7 +177,7 @@ class Results:
             check_model_target(self.save_model)
 
     def report(self, ids: np.ndarray, dim: int) -> None:
-        """Print what was written and how long it took, and the next step where the format has its own program."""
+        """Print what was written, how long it took, and for some formats how another program reads the file."""
         from neural_brane.files.vectors.formats import VectorFile
 
         done, usage = [], ""
@@ -191,7 +193,7 @@ class Results:
 
 
 def read_alike(source: str | None, reading: Links, model: Embedder) -> AttributedGraph:
-    """Read a graph whose table of nodes is encoded like the one that the model was trained on."""
+    """Read a graph; its table of nodes is encoded by the rules of the model's training."""
     from neural_brane.files.nodes import read_node_frame
     from neural_brane.graph.convert import join_alike
 
@@ -220,13 +222,13 @@ def learn(model: Embedder, graph: AttributedGraph, results: Results, labels: np.
 
 
 def train(model: Embedder, graph: AttributedGraph, labels: np.ndarray | None = None) -> Any:
-    """Fit a method to a graph, with labels only if some are given, and show progress."""
+    """Fit a method to a graph, show progress and return the method."""
     with reporting(title_of(graph)) as report:
         return model.set_params(progress=report).fit(graph, labels=labels)
 
 
 def title_of(graph: AttributedGraph) -> str:
-    """The line printed above progress."""
+    """Return the line that is printed above progress."""
     return f"{graph.name}: {len(graph):,} nodes, {graph.edges:,} edges"
 
 
@@ -236,21 +238,18 @@ def estimate(
     reading: Reading,
     training: Training,
     method: o.Method = "neural-brane",
-    ranks: Annotated[
-        int | None,
-        Option("--ranks", min=1, help="Estimate one of N processes that train together.", metavar="<whole>"),
-    ] = None,
-    no_time: Annotated[bool, Option("--no-time", help="Do not measure this machine's speed.")] = False,
+    ranks: Annotated[int | None, o.option("whole", "Estimate one of N ranks.", min=1)] = None,
+    no_time: Annotated[bool, o.flag("--no-time", "Skip the time, which needs a trial run.")] = False,
     as_json: o.AsJson = False,
 ) -> None:
-    """Estimate the memory and time of a training.
+    r"""Estimate the memory and time of a training.
 
-    Exit code 1 means that the training would not fit into memory. Files in
-    .npz and folders made by 'brane shard' are not loaded; others are read.
-    --ranks prints bytes sent per step instead of time.
+    Exit code 1 means that the training would not fit into memory. An .npz file
+    or a folder of 'brane shard' is not loaded; other graphs are. With --ranks,
+    prints the bytes sent per step in place of the time.
 
     \b
-    brane estimate citeseer
+    brane estimate stdlib
     brane estimate synthetic:1000000 --dim 64
     brane estimate edges.csv --nodes people.csv --method deepwalk --json
     brane estimate synthetic:1000000000 --ranks 64
@@ -261,7 +260,7 @@ def estimate(
     kind = find_method(method)
     model = kind(**training.parameters(kind))
     look = look_at(source, lambda: reading.read(source))
-    found = estimate_training(
+    estimated = estimate_training(
         look.graph or look.sizes,
         model,
         time=not no_time,
@@ -270,33 +269,33 @@ def estimate(
         ranks=ranks,
     )
     if as_json:
-        echo(json.dumps(found.as_dict(), indent=2))
+        echo(json.dumps(estimated.as_dict(), indent=2))
     else:
-        show_estimate(found)
-    if not found.fits:
+        show_estimate(estimated)
+    if not estimated.fits:
         raise Exit(1)
 
 
-def show_estimate(found: Estimate) -> None:
+def show_estimate(estimated: Estimate) -> None:
     """Print memory and time by part, and whether the training fits."""
     from neural_brane.graph.memory import show_size
 
-    sizes = found.sizes
-    title = f"{found.method}, dim {found.parameters['dim']}: {sizes.nodes:,} nodes, {sizes.edges:,} edges"
-    if found.several is not None:
-        title += f"; one of {found.several.ranks:,} ranks"
-    rows = [(part, show_size(count)) for part, count in found.memory.items()]
-    rows.append((f"at most, in '{found.moment}'", show_size(found.peak)))
-    rows.append(("file of vectors, about", show_size(found.output_bytes)))
+    sizes = estimated.sizes
+    title = f"{estimated.method}, dim {estimated.parameters['dim']}: {sizes.nodes:,} nodes, {sizes.edges:,} edges"
+    if estimated.several is not None:
+        title += f"; one of {estimated.several.ranks:,} ranks"
+    rows = [(part, show_size(count)) for part, count in estimated.memory.items()]
+    rows.append((f"at most, in '{estimated.moment}'", show_size(estimated.peak)))
+    rows.append(("file of vectors, about", show_size(estimated.output_bytes)))
     show_table(("memory", "bytes"), rows, title=title, right=("bytes",))
-    if found.seconds is not None:
-        times = [*found.seconds.items(), ("at most", found.total_seconds or 0.0)]
+    if estimated.seconds is not None:
+        times = [*estimated.seconds.items(), ("at most", estimated.total_seconds or 0.0)]
         show_table(("time", "here"), [(part, show_time(count)) for part, count in times], right=("here",))
-    if found.triplets_per_node is not None:
-        echo(f"triplets: {found.triplets_per_node:,.0f} for each node, fewer if the loss is flat before")
-    if found.several is not None:
-        show_several(found.several)
-    echo(found.verdict)
+    if estimated.triplets_per_node is not None:
+        echo(f"triplets: at most {estimated.triplets_per_node:,.0f} per node; fewer if the loss stops falling earlier")
+    if estimated.several is not None:
+        show_several(estimated.several)
+    echo(estimated.verdict)
 
 
 def show_several(several: Several) -> None:
@@ -306,30 +305,30 @@ def show_several(several: Several) -> None:
     moments = [
         (moment, part, show_size(count)) for moment, parts in several.moments.items() for part, count in parts.items()
     ]
-    show_table(("moment", "of a rank", "bytes"), moments, right=("bytes",))
+    show_table(("moment", "memory of a rank", "bytes"), moments, right=("bytes",))
     shared = [(part, show_size(count)) for part, count in several.host.items()]
-    show_table(("on a host, for all its ranks", "bytes"), shared, right=("bytes",))
+    show_table(("memory shared by the ranks of a host", "bytes"), shared, right=("bytes",))
     names = {
-        "ids": "numbers of rows asked for",
+        "ids": "numbers of the rows that it needs",
         "lengths": "lengths of bags, to all ranks",
-        "rows": "rows that others ask for",
+        "rows": "rows that other ranks need",
         "gradients": "gradients of rows",
-        "layer": "the ReLU layer",
-        "graph": "bags, only where each rank keeps a range of the graph",
+        "layer": "gradients of the ReLU layer",
+        "graph": "bags (only with --by-range)",
     }
     sent = [(name, show_size(several.traffic[part])) for part, name in names.items()]
-    show_table(("a rank sends in a step", "bytes"), sent, right=("bytes",))
+    show_table(("sent by a rank per step", "bytes"), sent, right=("bytes",))
     batch = several.batch
-    how = "counted on a batch" if several.counted else "if all nodes have equally many neighbours; hubs make it more"
+    how = "counted on a batch" if several.counted else "if all nodes have equally many neighbours; hubs need more"
     echo(
         f"a rank's share of a batch: {batch['triplets']:,} triplets, {batch['attribute_rows']:,.0f} rows of attributes "
-        f"and {batch['neighbour_rows']:,.0f} of neighbours, {how}"
+        f"and {batch['neighbour_rows']:,.0f} rows of neighbours, {how}"
     )
     echo(f"time: not estimated for several ranks; at most {several.steps:,} steps")
 
 
 def show_time(seconds: float) -> str:
-    """Spell a time for people.
+    """Return a time as text, in the units that people use.
 
     >>> show_time(0.4), show_time(75), show_time(9000)
     ('0.4 s', '1 min 15 s', '2 h 30 min')

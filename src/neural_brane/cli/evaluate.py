@@ -9,8 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from typer import Option
-
 from neural_brane.cli import options as o
 from neural_brane.cli.options import bundled
 from neural_brane.cli.terminal import counting, echo, show_table
@@ -28,54 +26,47 @@ if TYPE_CHECKING:
     )
     from neural_brane.files.nodes import Kind, Targets
 
-LABELS, LINKS = "All tasks but links", "Links"
-
-
-# Tasks that score vectors.
+LABELS, LINKS = "Tasks that use labels (all but links)", "Links"
 Task = StrEnum("Task", "classification multilabel regression clustering retrieval links all")
-about_labels = partial(Option, rich_help_panel=LABELS)
+about_labels = partial(o.option, panel=LABELS)
 
 
 @dataclass(frozen=True)
 class Source:
-    """Options that say where the labels are."""
+    """Options that name the labels."""
 
-    labels: Annotated[str | None, about_labels(metavar="<source>", help="Dataset, graph, table or label file.")] = None
-    id_column: Annotated[str | None, about_labels("--id", metavar="<column>", help="Ids in a table.")] = None
-    label_column: Annotated[str | None, about_labels("--label", metavar="<column>", help="Labels in a table.")] = None
-    separator: Annotated[
-        str | None, about_labels(metavar="<text>", help="Separator of several labels (found if unset).")
-    ] = None
+    labels: Annotated[str | None, about_labels("source", "Dataset, graph, table or label file.")] = None
+    id_column: Annotated[str | None, about_labels("column", "Column of a table with ids.", "--id")] = None
+    label_column: Annotated[str | None, about_labels("column", "Column of a table with labels.", "--label")] = None
+    separator: Annotated[str | None, about_labels("text", "Text between labels (default: detected).")] = None
 
 
 @dataclass(frozen=True)
 class Scoring:
-    """Options that say how vectors are scored."""
+    """Options that control the scores."""
 
-    train: Annotated[
-        list[float] | None, about_labels(metavar="<share>", help="Training share; may repeat (0.3 0.5 0.7).")
-    ] = None
-    splits: Annotated[int | None, about_labels(metavar="<whole>", help="Random splits (default 10).")] = None
-    stratify: Annotated[bool, about_labels("--stratify", help="Split every class alike.")] = False
-    save_splits: Annotated[Path | None, about_labels(metavar="<file>", help="Write the splits as JSON.")] = None
-    splits_from: Annotated[Path | None, about_labels(metavar="<file>", help="Use the splits of a file.")] = None
-    C: Annotated[str, about_labels("--C", metavar="<number>", help="Inverse penalty, or cv.")] = "1"
-    starts: Annotated[int, about_labels(metavar="<whole>", help="Starts of k-means.")] = 10
-    k: Annotated[
-        list[int] | None, about_labels("--k", metavar="<whole>", help="Nodes to retrieve; may repeat (1 10 100).")
-    ] = None
-    queries: Annotated[int, about_labels(metavar="<whole>", help="Most nodes to ask for.")] = 10_000
+    train: Annotated[list[float] | None, about_labels("share", "Training share; may repeat (0.3 0.5 0.7).")] = None
+    splits: Annotated[int | None, about_labels("whole", "Random splits (default: 10).")] = None
+    stratify: Annotated[bool, o.flag("--stratify", "Give each class the same share.", LABELS)] = False
+    save_splits: Annotated[Path | None, about_labels("file", "Write the splits as JSON.")] = None
+    splits_from: Annotated[Path | None, about_labels("file", "Use the splits of this file.")] = None
+    C: Annotated[str, about_labels("number", "Inverse penalty; cv searches.", "--C")] = "1"
+    starts: Annotated[int, about_labels("whole", "Starts of k-means.")] = 10
+    k: Annotated[list[int] | None, about_labels("whole", "Nodes to retrieve; may repeat (1 10 100).", "--k")] = None
+    queries: Annotated[int, about_labels("whole", "Query nodes, at most.")] = 10_000
     seed: o.Seed = 0
 
     def penalty(self) -> Any:
-        """C as a number, or "cv"."""
+        """Return C as a number, or "cv"."""
         try:
             return self.C if self.C == "cv" else float(self.C)
         except ValueError:
-            raise ParameterError(f"--C {self.C} makes no sense; give a number above 0, or cv to choose it") from None
+            raise ParameterError(
+                f"--C {self.C} is not a number; give one above 0, or cv to search by cross-validation"
+            ) from None
 
 
-USUAL, ALL = "usual", "all"  # tasks that depend on the labels
+USUAL, ALL = "usual", "all"  # stand for tasks that depend on the kind of labels
 NEEDS: dict[str, Kind] = {
     "classification": "class", "clustering": "class", "multilabel": "several", "regression": "number",
 }  # fmt: skip
@@ -83,53 +74,49 @@ DIVIDED: dict[Kind, str] = {"class": "classification", "several": "multilabel", 
 EVERY = {"class": {"classification", "clustering", "retrieval"}, "several": {"multilabel", "retrieval"}}
 
 
-def choose_tasks(asked: list[Task] | None, labels: str | None, held_out: Path | None) -> set[str]:
-    """Return the tasks asked for; `USUAL` and `ALL` stand for tasks that depend on the labels."""
+def choose_tasks(given: list[Task] | None, labels: str | None, held_out: Path | None) -> set[str]:
+    """Return the names of the given tasks; they may contain `USUAL` and `ALL` until the labels are read."""
     if labels is None and held_out is None:
-        raise ParameterError(
-            "nothing to score by; give --labels (a dataset or a file of classes) or --held-out (pairs to predict)"
-        )
-    tasks = {USUAL} if asked is None else {str(one) for one in asked}
+        raise ParameterError("no labels and no edges; give --labels (a dataset or a file), --held-out (pairs) or both")
+    tasks = {USUAL} if given is None else {str(one) for one in given}
     if tasks & {USUAL, ALL}:
         return ({min(tasks & {USUAL, ALL})} if labels else set()) | ({"links"} if held_out else set())
     if tasks - {"links"} and labels is None:
-        raise ParameterError(f"--task {min(tasks - {'links'})} needs --labels, a dataset's name or a file of classes")
+        raise ParameterError(f"--task {min(tasks - {'links'})} needs labels; give --labels with a dataset or a file")
     if "links" in tasks and held_out is None:
-        raise ParameterError("--task links needs --held-out, a file that 'brane split-edges' writes before training")
+        raise ParameterError("--task links needs --held-out FILE; 'brane split-edges' writes the file before training")
     if held_out is not None and "links" not in tasks:
-        raise ParameterError(
-            f"--held-out {held_out} is for --task links, which is not asked for; add it, or leave --held-out out"
-        )
+        raise ParameterError(f"--held-out {held_out} is used by --task links only; add --task links or leave it out")
     return tasks
 
 
 def settle_tasks(tasks: set[str], targets: Targets) -> set[str]:
-    """Replace `USUAL` and `ALL` by tasks that fit the labels; print on stderr if those are not classes."""
+    """Replace `USUAL` and `ALL` by tasks that fit the labels; print a note on stderr if the labels are not classes."""
     from neural_brane.graph.labels import MultiLabels
 
     several = isinstance(targets, MultiLabels)
     kind: Kind = "several" if isinstance(targets, MultiLabels) else "number" if targets.dtype.kind == "f" else "class"
     if kind == "number" and "retrieval" in tasks:
         raise ParameterError(
-            "--task retrieval needs classes or several labels, and these are numbers; add --task classification to "
-            "take them for classes"
+            "--task retrieval needs classes, but these labels are numbers; add --task classification to read them as "
+            "classes"
         )
     if tasks & {USUAL, ALL} and kind != "class":
-        what = "several a node" if several else "numbers"
-        echo(f"labels are {what}: scored by {DIVIDED[kind]}; --task classification takes them for classes", err=True)
-    for name, meant in ((USUAL, {DIVIDED[kind]}), (ALL, EVERY.get(kind, {"regression"}))):
-        tasks = (tasks - {name}) | meant if name in tasks else tasks
+        found = "nodes have several labels" if several else "labels are numbers"
+        echo(f"{found}: scored by {DIVIDED[kind]}; --task classification reads them as classes", err=True)
+    for name, fitting in ((USUAL, {DIVIDED[kind]}), (ALL, EVERY.get(kind, {"regression"}))):
+        tasks = (tasks - {name}) | fitting if name in tasks else tasks
     return tasks
 
 
 def score(known: Labelled, task: str, splits: Splits | None, how: Scoring) -> Any:
-    """Score vectors by a task that uses labels."""
+    """Return the scores of vectors in a task that uses labels."""
     from neural_brane import evaluate as scores
 
     vectors, labels = known.vectors, known.labels
     divided: dict[str, Any] = {"splits": splits} | ({"train": how.train} if how.train else {})
     if task == "multilabel" and how.penalty() == "cv":
-        raise ParameterError("--C cv is for --task classification; give --task multilabel a number")
+        raise ParameterError("--C cv works with --task classification only; for --task multilabel give a number")
     with counting(task) as report:
         if task == "classification":
             return scores.classify(vectors, labels, C=how.penalty(), progress=report, **divided)
@@ -147,19 +134,17 @@ def evaluate(
     file: o.Vectors,
     source: Source,
     how: Scoring,
-    task: Annotated[list[Task] | None, Option("--task", metavar="<task>", help="Listed above; may repeat.")] = None,
-    held_out: Annotated[
-        Path | None, Option(metavar="<file>", help="Pairs from 'brane split-edges'.", rich_help_panel=LINKS)
-    ] = None,
+    task: Annotated[list[Task] | None, o.option("task", "A task from above; may be repeated.")] = None,
+    held_out: Annotated[Path | None, o.option("file", "Pairs from 'brane split-edges'.", panel=LINKS)] = None,
     similarity: Annotated[
         Literal["cosine", "dot", "distance"] | None,
-        Option(metavar="<name>", help="cosine, dot or distance (the method's own).", rich_help_panel=LINKS),
+        o.option("name", "cosine, dot or distance (default: by method).", panel=LINKS),
     ] = None,
     ids: o.Ids = None,
-    allow_missing: Annotated[bool, Option("--allow-missing", help="Skip nodes without a vector.")] = False,
+    allow_missing: Annotated[bool, o.flag("--allow-missing", "Skip nodes without a vector.")] = False,
     as_json: o.AsJson = False,
 ) -> None:
-    """Score vectors, whichever program made them.
+    r"""Score vectors of this or any other program.
 
     \b
     classification  Macro-F1 and Micro-F1 of logistic regression
@@ -168,10 +153,10 @@ def evaluate(
     clustering      NMI, purity and ARI of k-means
     retrieval       precision and recall of the nearest nodes by cosine
     links           AUC of edges held out before training
-    all             all that --labels and --held-out allow
+    all             every task that --labels and --held-out allow
 
     \b
-    brane evaluate vectors.npz --labels citeseer
+    brane evaluate vectors.npz --labels stdlib
     brane evaluate gensim.txt --labels classes.txt --task all --json
     brane evaluate vectors.npz --labels people.csv --id name --label team
     brane evaluate vectors.npz --held-out pairs.npz
@@ -182,7 +167,7 @@ def evaluate(
     from neural_brane.methods import METHODS
 
     tasks = choose_tasks(task, source.labels, held_out)
-    how.penalty()  # refuse it before reading
+    how.penalty()  # refuses a wrong value before any file is read
     if how.save_splits is not None:
         given = {"FILE": file, "--labels": source.labels, "--ids": ids, "--held-out": held_out}
         check_distinct({"--save-splits": how.save_splits}, given | {"--splits-from": how.splits_from})
@@ -190,7 +175,7 @@ def evaluate(
     embedding = Embedding.load(file, ids)
     pairs = HeldOutEdges.load(held_out) if held_out is not None and "links" in tasks else None
     if pairs is not None:
-        pairs.check_unseen(embedding.provenance)  # vectors must not be trained on them
+        pairs.check_unseen(embedding.provenance)  # the vectors must not be trained on the held-out edges
     known, tasks = match_labels(embedding, source, tasks, allow_missing)
     results: dict[str, Any] = {}
     if known is not None:
@@ -211,8 +196,8 @@ def evaluate(
         show(results, known, f"{file}: {len(embedding):,} x {embedding.dim}", numbered=numbered)
     if known is not None and (seen := embedding.provenance.get("labels")):
         echo(
-            f"these vectors were learned from the labels of {seen:,} nodes too: scores on those nodes predict "
-            "nothing; give --labels without them, or have 'brane compare' learn from each split's training part alone",
+            f"these vectors were also learned from the labels of {seen:,} nodes: scores on those nodes are too high; "
+            "leave them out of --labels, or run 'brane compare', which learns from the training part of each split",
             err=True,
         )
 
@@ -220,7 +205,7 @@ def evaluate(
 def match_labels(
     embedding: Embedding, source: Source, tasks: set[str], allow_missing: bool
 ) -> tuple[Labelled | None, set[str]]:
-    """Read the labels and match them with the vectors by id; return them with the tasks that they allow."""
+    """Return the labels, matched with the vectors by id, and the tasks that they allow."""
     from neural_brane.evaluate import match
     from neural_brane.files.datasets import read_targets
 
@@ -230,27 +215,29 @@ def match_labels(
     needing = {NEEDS[task]: task for task in sorted(tasks) if task in NEEDS}
     if len(needing) > 1:
         first, second, *_ = needing.values()
-        raise ParameterError(f"--task {first} and --task {second} take labels differently; score one at a time")
+        raise ParameterError(
+            f"--task {first} and --task {second} need different kinds of labels; run the command once for each"
+        )
     nodes, targets = read_targets(source.labels, kind=next(iter(needing), None), **columns)
     tasks = settle_tasks(tasks, targets)
     return match(embedding, nodes, targets, allow_missing=allow_missing), tasks
 
 
 def choose_splits(known: Labelled, how: Scoring) -> Splits:
-    """Read the splits of a file, or draw new ones; write them if asked to."""
+    """Return the splits of a file, or draw new ones; write them if --save-splits was given."""
     import numpy as np
 
     from neural_brane.evaluate import Splits
 
     has_classes = isinstance(known.labels, np.ndarray) and known.labels.dtype.kind != "f"
     if how.stratify and not has_classes:
-        raise ParameterError("--stratify is for classes; leave it out for several labels and for numbers")
+        raise ParameterError("--stratify needs classes; leave it out for several labels per node and for numbers")
     if how.splits_from is None:
         number = 10 if how.splits is None else how.splits
         classes = known.labels if has_classes else np.zeros(len(known.ids))
         chosen = Splits.draw(known.ids, classes, splits=number, seed=how.seed, stratify=how.stratify)
     elif how.splits is not None or how.stratify:
-        raise ParameterError(f"{how.splits_from} already fixes the splits; leave out --splits and --stratify")
+        raise ParameterError(f"{how.splits_from} determines the splits; leave out --splits and --stratify")
     else:
         chosen = Splits.load(how.splits_from).in_order_of(known.ids)
     if how.save_splits is not None:
@@ -259,7 +246,7 @@ def choose_splits(known: Labelled, how: Scoring) -> Splits:
 
 
 def as_record(embedding: Embedding, known: Labelled | None, results: dict[str, Any]) -> dict[str, Any]:
-    """The vectors' shape, the nodes that did not match (with examples) and the scores, for JSON."""
+    """Return the vectors' shape, the nodes that did not match (with examples) and the scores, for JSON."""
     record: dict[str, Any] = {"nodes": len(embedding), "dim": embedding.dim}
     if known is not None:
         for name, ids in (("unlabelled", known.unlabelled), ("missing", known.missing)):
@@ -283,21 +270,21 @@ def show(results: dict[str, Any], known: Labelled | None, title: str, *, numbere
     if known is not None:
         for ids, what in ((known.unlabelled, "a vector and no label"), (known.missing, "a label and no vector")):
             if len(ids):
-                some = shorten(", ".join(map(str, ids[:3].tolist())), most=200)
-                echo(f"left out: {len(ids):,} nodes that have {what}, such as {some}")
+                examples = shorten(", ".join(map(str, ids[:3].tolist())), most=200)
+                echo(f"left out: {len(ids):,} nodes that have {what}, such as {examples}")
     if numbered:
-        echo("the file has no ids: its rows were taken as nodes 0, 1, 2, …; give their ids with --ids FILE")
+        echo("the file has no ids: its rows were read as nodes 0, 1, 2, …; give their ids with --ids FILE")
 
 
 def show_divided(name: str, result: Any, title: str) -> None:
-    """Print the scores of a task whose nodes are divided into training and test parts, by the share trained on."""
+    """Print the scores of a task that divides the nodes into training and test parts, by share of training nodes."""
     from neural_brane.evaluate.classify import RULE
 
     columns = {"r2": "R²", "spearman": "Spearman"} if name == "regression" else F1
     rows = [(f"{100 * one.train:g} %", *(spread(getattr(one, score)) for score in columns)) for one in result.scores]
     show_table(("trained on", *columns.values()), rows, title=title)
     drawn = "stratified" if name == "classification" and result.stratify else "random"
-    seed = "drawn elsewhere" if result.seed is None else f"seed {result.seed}"
+    seed = "unknown seed" if result.seed is None else f"seed {result.seed}"
     splits = f"mean ± sd of {result.splits} {drawn} splits, {seed}"
     if name == "regression":
         numbers = f"{result.labelled:,} numbers, {result.mean:.4g} ± {result.sd:.4g}"
@@ -316,20 +303,20 @@ def show_divided(name: str, result: Any, title: str) -> None:
 
 
 def show_retrieval(result: Retrieval, title: str) -> None:
-    """Print what lists of each length hold, and what they would hold by chance."""
+    """Print the scores of lists of each length, and the scores of random lists."""
     columns = ("precision", "chance_precision", "recall", "chance_recall", "most_recall", "average_precision")
     rows = [(f"{one.k}", *(f"{getattr(one, name):.4f}" for name in columns)) for one in result.scores]
     show_table(("nearest", "precision", "by chance", "recall", "by chance", "at most", "MAP"), rows, title=title)
     alike = "share a label" if result.several else "have the same class"
     nodes = f"{result.labelled:,} nodes, {len(result.classes)} {'labels' if result.several else 'classes'}"
     sample = "" if result.queries + result.alone == result.labelled else f", drawn with seed {result.seed}"
-    echo(f"{nodes}; {result.queries:,} asked for{sample}; hits are nodes that {alike}, nearest by cosine")
+    echo(f"{nodes}; {result.queries:,} queries{sample}; hits are nodes that {alike}, nearest by cosine")
     if result.alone:
-        echo(f"left out: {result.alone:,} nodes whose class no other node has")
+        echo(f"left out: {result.alone:,} nodes that are alone in their class")
 
 
 def spread(score: Repeats) -> str:
-    """Mean and standard deviation."""
+    """Return mean and standard deviation as text."""
     return f"{score.mean:.4f} ± {score.sd:.4f}"
 
 
@@ -338,7 +325,7 @@ def show_clustering(result: Clustering, title: str) -> None:
     row = [spread(score) for score in (result.nmi, result.purity, result.ari)]
     show_table(("NMI", "purity", "ARI"), [row], title=title)
     nodes = f"{result.labelled:,} nodes, {len(result.classes)} classes"
-    echo(f"{nodes}; k-means with as many clusters, mean ± sd of {result.starts} starts, seed {result.seed}")
+    echo(f"{nodes}; k-means with one cluster per class, mean ± sd of {result.starts} starts, seed {result.seed}")
 
 
 def show_links(result: LinkPrediction, title: str) -> None:
@@ -354,14 +341,14 @@ def show_links(result: LinkPrediction, title: str) -> None:
     show_table(("links scored by", "AUC", "average precision"), rows, title=title)
     echo(
         f"{result.positives:,} held-out edges against {result.negatives:,} pairs without an edge, seed {result.seed}; "
-        f"the regression learned from {result.training_edges:,} other edges"
+        f"the regression was trained on {result.training_edges:,} other edges"
     )
     if result.missing:
-        echo(f"{result.missing:,} nodes of the graph have no vector and were given zeros")
+        echo(f"{result.missing:,} nodes of the graph have no vector; zeros were used for them")
     if result.extra:
-        echo(f"left out: {result.extra:,} vectors of nodes that the graph lacks")
+        echo(f"left out: {result.extra:,} vectors of nodes that are not in the graph")
     if not result.verified:
-        echo("the file does not say which graph it was trained on: make sure that it lacked the held-out edges")
+        echo("the file does not record its training graph: make sure that the graph did not contain the held-out edges")
 
 
 SHOWN: dict[str, Any] = {"clustering": show_clustering, "retrieval": show_retrieval, "links": show_links}

@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from typer import Argument, Exit, Option
+from typer import Argument, Exit
 
 from neural_brane.cli import options as o
 from neural_brane.cli.options import Reading, bundled, parse_grid, parse_settings, split_names
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from neural_brane.graph import AttributedGraph
     from neural_brane.methods.base import Embedder
 
-WIDEST, NARROWEST = 30, 8  # columns of a bar
-BESIDE = 46  # columns of the texts beside it
+WIDEST, NARROWEST = 30, 8  # width of a bar, in characters
+BESIDE = 46  # width of the texts beside a bar
 EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
@@ -35,32 +35,29 @@ EIGHTHS = " ▏▎▍▌▋▊▉"
 def compare(
     source: o.Source,
     reading: Reading,
-    methods: Annotated[list[str] | None, Option(metavar="<name,…>", help="Methods, or all (a short list).")] = None,
-    task: Annotated[list[str] | None, Option(metavar="<name,…>", help="Tasks listed above (all possible).")] = None,
-    runs: Annotated[int, Option(metavar="<whole>", help="Trainings per method.")] = 3,
-    dim: Annotated[int, Option(metavar="<whole>", help="Width of a vector.")] = DIM,
-    device: Annotated[Literal["cpu", "cuda", "auto"], Option(metavar="<name>", help="cpu, cuda or auto.")] = "cpu",
+    methods: Annotated[list[str] | None, o.option("name,…", "Methods, or all (default: a few).")] = None,
+    task: Annotated[list[str] | None, o.option("name,…", "Tasks (default: all that fit).")] = None,
+    runs: Annotated[int, o.option("whole", "Trainings per method.")] = 3,
+    dim: Annotated[int, o.option("whole", "Width of a vector.")] = DIM,
+    device: Annotated[Literal["cpu", "cuda", "auto"], o.option("name", "cpu, cuda or auto.")] = "cpu",
     jobs: o.Jobs = None,
-    time_limit: Annotated[float | None, Option(metavar="<seconds>", help="Longest time of a training.")] = None,
-    output: Annotated[
-        Path | None,
-        Option("--output", "-o", metavar="<folder>", help="Results and finished trainings."),
-    ] = None,
+    time_limit: Annotated[float | None, o.option("seconds", "Stop a training after this time.")] = None,
+    output: Annotated[Path | None, o.option("folder", "Write results and trainings here.", "--output", "-o")] = None,
     log: o.Log = None,
 ) -> None:
-    """Find the best method for a graph, by task.
+    r"""Train several methods on a graph and rank them, by task.
 
     \b
     classify    Macro-F1 of logistic regression on half of the nodes
     multilabel  the same for nodes with several labels
-    regress     R² of ridge regression, where labels are numbers
+    regress     R² of ridge regression, for labels that are numbers
     cluster     NMI of k-means with the true number of classes
     retrieve    precision of the ten nearest nodes by cosine
     link        AUC of edges held out before training
 
     --labels may also name a dataset, graph or table. ≈ marks methods that
-    these runs cannot tell from the best, † those that learn from the labels
-    of each split's training part. With -o, a stopped run resumes.
+    these runs cannot distinguish from the best, † those that learn from the
+    labels of each split's training part. With -o, a stopped run resumes.
 
     \b
     brane compare stdlib
@@ -98,7 +95,7 @@ def compare(
 def train_and_rank(
     order: Order, graph: AttributedGraph, output: Path | None, jobs: int | None, time_limit: float | None
 ) -> Comparison:
-    """Train what is not kept from an earlier run, with progress, and rank the methods."""
+    """Do the trainings that an earlier run has not finished, show progress, and rank the methods."""
     from neural_brane.experiments.compare import open_store, run
 
     for note in order.notes:
@@ -106,8 +103,8 @@ def train_and_rank(
     links = "; those for links are without the held-out edges" if "link" in (one.name for one in order.tasks) else ""
     echo(f"trainings: {len(order.trainings)}{links}", err=True)
     with open_store(graph, output) as store:
-        if kept := len(order.trainings) - len(store.missing(order.trainings)):
-            echo(f"kept in {store.folder}: {kept} of them", err=True)
+        if finished := len(order.trainings) - len(store.missing(order.trainings)):
+            echo(f"finished earlier, in {store.folder}: {finished} of them", err=True)
         with counting("comparison", steady=False) as progress:
             return run(order, store, jobs=jobs or os.cpu_count() or 1, time_limit=time_limit, progress=progress)
 
@@ -115,7 +112,7 @@ def train_and_rank(
 def choose_labels(
     graph: AttributedGraph, source: Path | None, tasks: Sequence[str], *, from_table: bool
 ) -> tuple[AttributedGraph, Targets | None]:
-    """Return the graph with its classes; or the graph and its labels, if they are numbers or several per node."""
+    """Return the graph with its classes, or the graph and labels that are numbers or several per node."""
     import numpy as np
 
     from neural_brane.experiments.compute import in_order_of
@@ -161,7 +158,7 @@ def show_bars(task: Task, standings: Sequence[Standing]) -> None:
 
 
 def show_measures(task: Task, standings: Sequence[Standing]) -> None:
-    """Print every measure of every method, and what a training of it takes."""
+    """Print every measure of every method, and the time and memory of a training."""
     from neural_brane.experiments.compare import short_time, three_digits
 
     scored = [one for one in standings if not one.failure]
@@ -185,31 +182,26 @@ def tune(
     method: Annotated[str, Argument(help="See 'brane methods'.")],
     dataset: Annotated[str, Argument(help="A dataset or graph file with labels.")],
     reading: Reading,
-    settings: Annotated[
-        list[str] | None, Option("--set", metavar="<name=value>", help="A fixed parameter; may be repeated.")
-    ] = None,
-    grid: Annotated[
-        list[str] | None, Option(metavar="<name=v1,v2>", help="Values to try; adds to or replaces a grid.")
-    ] = None,
+    settings: Annotated[list[str] | None, o.option("name=value", "Fix a parameter; may be repeated.", "--set")] = None,
+    grid: Annotated[list[str] | None, o.option("name=v1,v2", "Values to try for a parameter.")] = None,
     seed: o.Seed = 0,
-    runs: Annotated[int, Option(metavar="<whole>", help="Trainings per setting; the mean decides.")] = 3,
+    runs: Annotated[int, o.option("whole", "Trainings per candidate.")] = 3,
     jobs: o.Jobs = None,
     output: Annotated[
-        Path | None,
-        Option("--output", "-o", metavar="<folder>", help="Keeps trainings (tune-METHOD-DATASET)."),
+        Path | None, o.option("folder", "Folder (default: tune-METHOD-DATASET).", "--output", "-o")
     ] = None,
     log: o.Log = None,
 ) -> None:
-    """Search for a method's best parameters on a dataset.
+    r"""Search for a method's best parameters on a dataset.
 
-    Vectors are scored by Macro-F1 on a fixed fifth of the labelled nodes, of
-    which 80 % fit and 20 % validate, ten times; the other labels are never
-    used, and 'brane reproduce' tests on them only. ± is the standard
-    deviation over the runs. Finished trainings are kept, so a stopped search
-    resumes and a wider grid trains only what is new.
+    Trains every combination of the values in a grid. The method has its own
+    grid; --grid adds a parameter or replaces its values. The score is the mean
+    Macro-F1 over the runs, with its standard deviation after ±. It is computed
+    on a fixed fifth of the labelled nodes; 'brane reproduce' tests on the
+    others. A stopped search resumes, and a larger grid trains only what is new.
 
     \b
-    brane tune deepwalk citeseer
+    brane tune attributes stdlib --grid dim=32,64
     brane tune node2vec reed98 --set epochs=2 --grid p=0.25,1,4
     brane tune deepwalk edges.csv --nodes people.csv --label team
     """
@@ -225,20 +217,20 @@ def tune(
     folder = output or Path(f"tune-{method}-{graph.name}")
     check_writable(folder / "training.json", ParameterError)
     total, jobs = len(candidates(points)), jobs or os.cpu_count() or 1
-    echo(f"{method} on {graph.name}: {total} settings, {runs} runs of each, kept in {folder}", err=True)
+    echo(f"{method} on {graph.name}: {total} candidates, {runs} trainings each, saved in {folder}", err=True)
     with counting("search") as progress:
         results = search(
             method, graph, points, fixed=fixed, seed=seed, runs=runs, jobs=jobs, folder=folder, progress=progress
         )
     show_candidates(results)
     best = results[0]
-    echo("To keep in experiments/tuned.toml:\n")
+    echo("Lines for experiments/tuned.toml:\n")
     seen = hide_test_labels(graph).digest()
     echo(Tuned(fixed | best.parameters, best.score, total, runs, seen).as_toml(method, graph.name))
 
 
 def space(method: type[Embedder], settings: list[str], grid: list[str]) -> tuple[dict[str, Any], dict[str, list[Any]]]:
-    """Return the fixed parameters, and the values to try of the others."""
+    """Return the fixed parameters, and the values to try for each of the others."""
     from neural_brane.experiments.tune import grid as usual
 
     fixed, named = parse_settings(method, settings), parse_grid(method, grid)
@@ -247,13 +239,13 @@ def space(method: type[Embedder], settings: list[str], grid: list[str]) -> tuple
     points = {name: values for name, values in usual(method).items() if name not in fixed} | named
     if not points:
         raise ParameterError(
-            f"'{method.title}' has no grid of its own left to search; name values, as in --grid dim=64,128"
+            f"no parameter of '{method.title}' is left to search; give values to try, as in --grid dim=64,128"
         )
     return fixed, points
 
 
 def show_candidates(results: list[Candidate]) -> None:
-    """Print the candidates, best first; fail if none could be trained."""
+    """Print the candidates, best first; raise an error if none could be trained."""
     names = tuple(results[0].parameters)
     rows = [
         (
@@ -265,34 +257,36 @@ def show_candidates(results: list[Candidate]) -> None:
     ]
     show_table((*names, "seconds", "validation Macro-F1"), rows, right=(*names, "seconds"))
     if not results[0].macro:
-        raise ParameterError(f"no setting could be trained; the first says: {results[0].failure}")
+        raise ParameterError(f"no candidate could be trained; the first failed with: {results[0].failure}")
 
 
-# The paper's table, with one of links that the paper does not have, and its figures.
+# The tables and figures of the paper; the table of links is an addition.
 Table = StrEnum("Table", "classification links")
 Figure = StrEnum("Figure", "clustering map dimension convergence pooling")
 
 
 def reproduce(
-    table: Annotated[list[Table] | None, Option(metavar="<name>", help="classification or links; may repeat.")] = None,
-    figure: Annotated[list[Figure] | None, Option(help="Compute this figure; may be repeated.")] = None,
-    everything: Annotated[bool, Option("--all", help="All tables and figures (also if none is named).")] = False,
-    methods: Annotated[list[str] | None, Option(metavar="<name,…>", help="Only these methods.")] = None,
-    datasets: Annotated[list[str] | None, Option(metavar="<name,…>", help="Only these datasets.")] = None,
-    runs: Annotated[int | None, Option(metavar="<whole>", help="Trainings per method (10; some have 3).")] = None,
+    table: Annotated[list[Table] | None, o.option("name", "A table from above; may be repeated.")] = None,
+    figure: Annotated[list[Figure] | None, o.option("name", "A figure; may be repeated.")] = None,
+    everything: Annotated[bool, o.flag("--all", "All tables and figures (the default).")] = False,
+    methods: Annotated[list[str] | None, o.option("name,…", "Only these methods.")] = None,
+    datasets: Annotated[list[str] | None, o.option("name,…", "Only these datasets.")] = None,
+    runs: Annotated[int | None, o.option("whole", "Trainings per method (default: 10 or 3).")] = None,
     jobs: o.Jobs = None,
-    device: Annotated[Literal["cpu", "cuda"], Option(help="Where neural methods train.")] = "cpu",
-    quick: Annotated[bool, Option("--quick", help="Tiny trainings on one graph, to try it.")] = False,
-    output: Annotated[
-        Path, Option("--output", "-o", metavar="<folder>", help="Results and finished trainings.")
-    ] = Path("reproduction"),
+    device: Annotated[Literal["cpu", "cuda"], o.option("name", "cpu or cuda.")] = "cpu",
+    quick: Annotated[bool, o.flag("--quick", "Try it: tiny trainings on one graph.")] = False,
+    output: Annotated[Path, o.option("folder", "Write here.", "--output", "-o")] = Path("reproduction"),
     log: o.Log = None,
 ) -> None:
-    """Run the paper's experiments again.
+    r"""Repeat the experiments of the paper.
 
-    Results stand beside the published numbers. OUTPUT keeps every finished training, so that a stopped run resumes;
-    trainings of a method that now gives other vectors are repeated. It gets
-    report.html, results.json, results.csv and the figures as PNG and SVG.
+    \b
+    tables    classification, links (links are an addition to the paper)
+    figures   clustering, map, dimension, convergence, pooling
+
+    Writes report.html, which also shows the published results, results.json,
+    results.csv and the figures. A stopped run resumes. A method that now
+    computes other vectors is trained again.
 
     \b
     brane reproduce --quick
@@ -313,13 +307,13 @@ def reproduce(
     names = split_names(datasets)
     scale = replace(quick_scale(*names) if quick else FULL, device=device)
     work = prepare(output, scale, outputs=wanted, methods=split_names(methods), datasets=names, runs=runs)
-    kept = len(work.trainings) - len(work.missing)
-    echo(f"trainings: {len(work.trainings)}, of which {kept} are kept in {work.store.folder}", err=True)
-    done = itertools.count(kept + 1)
+    finished = len(work.trainings) - len(work.missing)
+    echo(f"trainings: {len(work.trainings)}, of which {finished} are finished, in {work.store.folder}", err=True)
+    done = itertools.count(finished + 1)
     if (output / "results.json").exists() and (changed := stale(read_json(output / "results.json"))):
-        echo(f"repeated, because the method now gives other vectors: {', '.join(changed)}", err=True)
+        echo(f"trained again, because the code now computes other vectors: {', '.join(changed)}", err=True)
     if not methods and (absent := left_out()):
-        echo(f"left out: {', '.join(absent)}: pip install 'neural-brane[torch]' to train them too", err=True)
+        echo(f"left out: {', '.join(absent)}; to train them too: pip install 'neural-brane[torch]'", err=True)
     results = run(
         work,
         jobs=jobs or os.cpu_count() or 1,
@@ -342,4 +336,4 @@ def in_a_line(ended: Ended[Training]) -> str:
     if "macro_f1" not in record:
         return f"{cost}, AUC of links {record['auc']:.4f}"
     share, scores = list(record["macro_f1"].items())[-1]
-    return f"{cost}, Macro-F1 {sum(scores) / len(scores):.4f} at {float(share):.0%}"
+    return f"{cost}, Macro-F1 {sum(scores) / len(scores):.4f} if trained on {float(share):.0%}"

@@ -1,4 +1,4 @@
-"""`brane explore` and `brane demo`: look at vectors in a browser."""
+"""`brane explore` and `brane demo`: show vectors in a browser."""
 
 from __future__ import annotations
 
@@ -21,28 +21,32 @@ if TYPE_CHECKING:
     from neural_brane.methods.base import Embedder
 
 
+SERVER = "Server"
+
+
 @bundled
 def explore(
-    vectors: Annotated[list[str], Argument(help="Files of vectors or models, or a dataset to learn from.")],
+    vectors: Annotated[list[str], Argument(help="Vectors, models or a dataset.")],
     reading: Reading,
     graph: o.GraphSource = None,
-    model: Annotated[Path | None, Option(metavar="<file>", help="The model that made the first vectors.")] = None,
-    layout: Annotated[str | None, Option(metavar="<how>", help="Map: pca, tsne, or a file of coordinates.")] = None,
-    html: Annotated[Path | None, Option(metavar="<file>", help="Write the page to a file instead.")] = None,
+    model: Annotated[Path | None, o.option("file", "Model that made the first vectors.")] = None,
+    layout: Annotated[str | None, o.option("map", "pca, tsne, or a file of coordinates.")] = None,
+    html: Annotated[Path | None, o.option("file", "Write the page to a file instead.")] = None,
     seed: o.Seed = 0,
-    port: Annotated[int, Option(metavar="<whole>", help="0 takes a free port.", min=0, max=65535)] = 0,
-    no_open: Annotated[bool, Option("--no-open", help="Do not open the page in a browser.")] = False,
+    port: Annotated[int, o.option("whole", "0 takes a free port.", panel=SERVER, min=0, max=65535)] = 0,
+    no_open: Annotated[bool, o.flag("--no-open", "Do not open a browser.", SERVER)] = False,
 ) -> None:
-    """Look at vectors in a browser, on a map of all nodes.
+    r"""Show vectors in a browser, on a map of all nodes.
 
-    The page is served on this machine only, until Ctrl-C. --graph adds links,
-    attributes and labels; a model brings its graph, and explains vectors and
-    suggests links. Without --layout, the map changes to tsne when that is done.
+    Trains Neural-Brane first if you name a dataset. --graph adds links,
+    attributes and labels. A model contains its graph; it also explains vectors
+    and suggests links. Without --layout, the page shows pca until tsne is
+    ready. Only this machine can open the page; Ctrl-C closes it.
 
     \b
     brane explore stdlib
     brane explore m.brane
-    brane explore vectors.npz --graph citeseer --html map.html
+    brane explore vectors.npz --graph stdlib --html map.html
     brane explore old.npz new.npz --graph edges.csv --nodes people.csv
     """
     from neural_brane.explore.opening import open_view
@@ -59,7 +63,7 @@ def explore(
 
 
 def find_source(given: str) -> Path | Embedder:
-    """Return a file, or a model fitted now to the dataset of that name."""
+    """Return the path of a file; for the name of a dataset, return a model after fitting it to the dataset."""
     from neural_brane.files import datasets
     from neural_brane.files.datasets import registry
     from neural_brane.methods import find_method
@@ -72,7 +76,7 @@ def find_source(given: str) -> Path | Embedder:
 
 
 def write_page(view: View, html: Path, layout: str | None, seed: int) -> None:
-    """Write the page as one file."""
+    """Write the page with its data to one file."""
     from neural_brane.explore.server import check_size, write_static
 
     check_size(view)
@@ -83,7 +87,7 @@ def write_page(view: View, html: Path, layout: str | None, seed: int) -> None:
 
 
 def default_layout(view: View) -> str:
-    """Return tsne where it is installed and takes minutes at most, else pca."""
+    """Return tsne if it is installed and takes minutes at most, otherwise pca."""
     from importlib.util import find_spec
 
     from neural_brane.explore.opening import MOST_TSNE
@@ -111,9 +115,11 @@ def serve(view: View, layout: str | None, seed: int, port: int, open_page: bool)
     try:
         server = Server(view, port=port, making=making.state if making else lambda: None)
     except OSError as failure:
-        raise ParameterError(f"port {port} is not free ({failure.strerror}); choose another, or leave it out") from None
+        raise ParameterError(
+            f"--port {port} is not free ({failure.strerror}); choose another, or leave --port out"
+        ) from None
     echo(f"{view.title}: {len(view.nodes):,} nodes at {server.address}")
-    echo("Ctrl-C ends it")
+    echo("press Ctrl-C to close the page")
     if making is not None:
         making.start()
     if open_page:
@@ -134,15 +140,18 @@ SHARES = (0.3, 0.5, 0.7)
 
 
 def demo(
-    output: Annotated[Path, Option(help="Folder to write the vectors and the picture to.")] = Path("demo"),
-    epochs: Annotated[
-        int | None, Option(help="Train for fewer epochs than usual, to look around.", hidden=True)
-    ] = None,
+    output: Annotated[Path, o.option("folder", "Write the files here.")] = Path("demo"),
+    epochs: Annotated[int | None, Option(help="Number of epochs, for a shorter demo.", hidden=True)] = None,
 ) -> None:
-    """Learn vectors of Python's standard library, and look at them.
+    r"""Learn vectors of Python's standard library, and draw a map.
 
-    Needs no network. Imports are the links, words of names and docstrings the attributes; the topics are
-    not learned from. Ends with a map of all modules to open in a browser. Takes under two minutes on two cores.
+    The nodes are modules, the links imports, the attributes words of names and
+    docstrings. The topics of the modules are used only for the scores. Takes
+    under two minutes on two cores and needs no network.
+
+    \b
+    brane demo
+    brane demo --output folder
     """
     from neural_brane.evaluate import map
     from neural_brane.explore.opening import open_view
@@ -172,11 +181,11 @@ def demo(
     echo(f"wrote {len(embedding):,} x {embedding.dim} vectors to {vectors} and a picture to {picture}")
     echo(advice)
     write_page(open_view([vectors], graph), page, None, seed=0)
-    echo(f"look closer, with everything: brane explore {vectors} --graph stdlib")
+    echo(f"to explore the vectors in a browser: brane explore {vectors} --graph stdlib")
 
 
 def _show_scores(graph: AttributedGraph, embedding: Embedding) -> str:
-    """Macro-F1 of four methods, each at the scale that it writes, on the same splits; returns a word of advice."""
+    """Print Macro-F1 of four methods on the same splits, and return a line of advice."""
     from neural_brane.cli.terminal import show_table
     from neural_brane.evaluate import classify
     from neural_brane.methods import METHODS
@@ -184,12 +193,12 @@ def _show_scores(graph: AttributedGraph, embedding: Embedding) -> str:
     vectors = {"neural-brane": embedding.vectors}
     for method, heading in RIVALS.items():
         vectors[heading] = METHODS[method](dim=embedding.dim, seed=0).fit_transform(graph).vectors
-    scores = {name: classify(some, graph.labels, train=SHARES).scores for name, some in vectors.items()}
+    scores = {name: classify(rows, graph.labels, train=SHARES).scores for name, rows in vectors.items()}
     rows = [
-        (name, *(f"{score.macro.mean:.3f} ± {score.macro.sd:.3f}" for score in found)) for name, found in scores.items()
+        (name, *(f"{one.macro.mean:.3f} ± {one.macro.sd:.3f}" for one in by_share)) for name, by_share in scores.items()
     ]
-    show_table(("Macro-F1, by share trained on", *(f"{share:.0%}" for share in SHARES)), rows)
-    means = {name: found[1].macro.mean for name, found in scores.items()}
+    show_table(("Macro-F1, by share of training nodes", *(f"{share:.0%}" for share in SHARES)), rows)
+    means = {name: by_share[1].macro.mean for name, by_share in scores.items()}
     best, second, *_ = sorted(means, key=lambda name: -means[name])
-    lead = f"{best} tells these topics best, {means[best] - means[second]:.3f} ahead of {second} at {SHARES[1]:.0%}"
-    return f"{lead}; which method suits your own graph: brane compare GRAPH --labels FILE"
+    lead = f"{means[best] - means[second]:.3f} better than {second} at {SHARES[1]:.0%}"
+    return f"{best} predicts these topics best, {lead}; to compare methods on your graph: brane compare GRAPH"

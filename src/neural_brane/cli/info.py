@@ -1,4 +1,4 @@
-"""`brane info`, `inspect`, `methods`, `formats` and `datasets`: show what files hold, and list what to choose from."""
+"""`brane info`, `inspect`, `methods`, `formats` and `datasets`: show the contents of files; list the choices."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from inspect import getdoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option
+from typer import Argument
 
+from neural_brane.cli import options as o
 from neural_brane.cli.terminal import echo, show_table
 from neural_brane.errors import printable
 
@@ -16,42 +17,44 @@ if TYPE_CHECKING:
     from neural_brane.files.contents import Report
     from neural_brane.methods.base import Embedder
 
-INFO_WIDTH = 100  # characters of a value that `brane info` shows
-WIDTH = 40  # the same of `brane inspect`
+INFO_WIDTH = 100  # most characters of a value in the output of `brane info`
+WIDTH = 40  # most characters of a cell in the output of `brane inspect`
 
 
 def info(
-    files: Annotated[list[Path], Argument(help="Models, vectors, graphs, checkpoints, splits or pairs.")],
-    as_json: Annotated[bool, Option("--json", help="Print everything as JSON, one line per file.")] = False,
+    files: Annotated[list[Path], Argument(help="Files that brane has written.")],
+    as_json: Annotated[bool, o.flag("--json", "Print JSON, one line per file.")] = False,
 ) -> None:
-    """Show what files contain, and what made them.
+    r"""Show the contents of files and how they were made.
 
-    Only headers are read: this is fast on large files, and checks no checksums.
+    FILES are models, vectors, graphs, checkpoints, splits or held-out pairs.
+    Only their headers are read, so large files take no longer. Checksums are
+    not compared.
 
     \b
     brane info m.brane
     brane info vectors.npz --json
-    brane info folder              vectors in parts
+    brane info folder              vectors in several files
     """
     from neural_brane.files.contents import look_into
     from neural_brane.graph.memory import show_size
 
     for path in files:
-        found = look_into(path)
+        contents = look_into(path)
         if as_json:
-            echo(json.dumps(found.as_dict()))
+            echo(json.dumps(contents.as_dict()))
             continue
-        facts = dict(found.facts)
+        facts = dict(contents.facts)
         extent = ""
         if "nodes" in facts and "dim" in facts:
             extent = f", {facts.pop('nodes'):,} x {facts.pop('dim')}"
-        echo(f"{found.path}: {found.kind}{extent} ({show_size(found.size)})")
+        echo(f"{contents.path}: {contents.kind}{extent} ({show_size(contents.size)})")
         for name, value in facts.items():
-            echo(f"  {name:<12} {spelled(name, value)}")
+            echo(f"  {name:<12} {as_text(name, value)}")
 
 
-def spelled(name: str, value: Any) -> str:
-    """A fact for people: numbers with commas, and not too long."""
+def as_text(name: str, value: Any) -> str:
+    """Return a fact as text: numbers with commas, long values cut."""
     if name == "graph" and isinstance(value, dict):
         counts = ", ".join(f"{value[one]:,} {one}" for one in ("nodes", "edges", "attributes") if one in value)
         return f"'{value.get('name')}': {counts} (digest {value.get('digest')})"
@@ -66,10 +69,12 @@ def spelled(name: str, value: Any) -> str:
 
 
 def inspect(
-    files: Annotated[list[Path], Argument(help="Graph files, tables of edges, or vectors; - is standard input.")],
-    nodes: Annotated[Path | None, Option(metavar="<file>", help="Table of nodes for the edges.")] = None,
+    files: Annotated[list[Path], Argument(help="Graphs, tables or vectors.")],
+    nodes: Annotated[Path | None, o.option("file", "Table of nodes that belongs to the edges.")] = None,
 ) -> None:
-    """Show how files would be read, and what looks odd in them.
+    r"""Show how files would be read, and what looks odd in them.
+
+    FILES are graph files, tables of edges or vectors; - reads standard input.
 
     \b
     brane inspect edges.csv --nodes people.csv
@@ -88,9 +93,9 @@ def inspect(
 
 
 def show_report(report: Report) -> None:
-    """Print what is in a file."""
+    """Print how a file would be read: its counts, columns, first lines and oddities."""
     echo(plain(f"{report.path}: {report.told}", width=1000))
-    counts = "; ".join(f"{name} {spelled(name, count)}" for name, count in report.counts.items())
+    counts = "; ".join(f"{name} {as_text(name, count)}" for name, count in report.counts.items())
     echo(plain(f"  {counts}", width=1000))
     if report.columns:
         titles = ("column", "kind", "distinct", "missing", "such as", "why")
@@ -98,7 +103,7 @@ def show_report(report: Report) -> None:
         for one in report.columns:
             examples = plain(", ".join(one.examples))
             rows.append((plain(one.name), one.kind, f"{one.distinct:,}", f"{one.missing:,}", examples, one.why))
-        show_table(titles, rows, title="columns, as a table of nodes would be read", right=("distinct", "missing"))
+        show_table(titles, rows, title="columns, if read as a table of nodes", right=("distinct", "missing"))
     if report.rows:
         lines = [[plain(cell) for cell in row] for row in report.rows]
         show_table([plain(one) for one in report.titles], lines, title="first lines")
@@ -109,19 +114,19 @@ def show_report(report: Report) -> None:
 
 
 def plain(text: str, *, width: int = WIDTH) -> str:
-    """Escape what a terminal cannot print, and cut a long text."""
+    """Return a text without control characters, cut to `width` characters."""
     shown = printable(text)
     return shown if len(shown) <= width else f"{shown[: width - 1]}…"
 
 
 def methods(
-    name: Annotated[str | None, Argument(help="Method to print in full.", show_default=False)] = None,
+    name: Annotated[str | None, Argument(help="Method to describe in full.", show_default=False)] = None,
 ) -> None:
-    """List the methods and what they use, or print one in full.
+    r"""List the methods, or describe one with all its parameters.
 
-    An inductive method computes vectors of new nodes ('brane transform'); one
-    that updates can continue on a changed graph ('brane update'). Growth is how
-    its time grows with the graph. Methods with † can also learn from labels.
+    'brane transform' computes vectors of new nodes by an inductive method.
+    'brane update' continues a method that updates, on a changed graph. Growth
+    is how the time grows with the graph. † marks learning from labels.
 
     \b
     brane methods
@@ -140,7 +145,7 @@ def methods(
 
 
 def show_method(method: type[Embedder]) -> None:
-    """Print what a method is, its parameters, and the values tuned for each dataset."""
+    """Print the description of a method, its parameters, and the values tuned for each dataset."""
     from neural_brane.experiments.tune import tuned
 
     known = method.parameters()
@@ -165,21 +170,21 @@ def show_method(method: type[Embedder]) -> None:
     if kept:
         show_table(("tuned for", "validation", "parameters (embed --tuned)"), kept, fold=True)
     else:
-        echo(f"No tuned values are kept; 'brane tune {method.title} DATASET' searches for some.")
+        echo(f"No values are tuned yet; search for some with 'brane tune {method.title} DATASET'.")
     first = next(iter(known.values()))
     setting = f"{first.name}={first.example()}"
-    echo(f"Set any of them: brane embed citeseer --method {method.title} --set {setting} -o vectors.npz")
+    echo(f"Set a parameter: brane embed citeseer --method {method.title} --set {setting} -o vectors.npz")
 
 
 def _uses(method: type[Embedder]) -> str:
-    """List the inputs of a method: links, attributes, labels."""
+    """Return the inputs of a method as text: links, attributes, labels."""
     from neural_brane.methods.base import MARK
 
     return ", ".join([*method.uses, f"labels {MARK}"] if method.uses_labels else method.uses)
 
 
-def _yes(holds: bool) -> str:
-    return "yes" if holds else "no"
+def _yes(answer: bool) -> str:
+    return "yes" if answer else "no"
 
 
 def _text(value: object) -> str:
@@ -189,7 +194,9 @@ def _text(value: object) -> str:
 
 
 def formats() -> None:
-    """List the formats of vectors and graphs, by suffix.
+    r"""List the formats of vectors and of graphs, by suffix.
+
+    Text files and tables of a graph may have any other suffix:
 
     \b
     graph file      one edge per line, 'u v' or 'u v weight'; a first line
@@ -197,10 +204,14 @@ def formats() -> None:
     attribute file  one node per line: its id, then ID or ID:VALUE for each,
                     as in '17 3:1 8:1'
     label file      one node per line, 'node<TAB>label'
-                    Ids are integers or names. Spaces, tabs or commas
-                    separate; a line that begins with # does not count.
-    tables          one of edges and, with --nodes, one of nodes, whose
-                    columns become attributes
+    tables          a table of edges and, with --nodes, a table of nodes
+                    whose columns become attributes
+
+    Ids are integers or names. Spaces, tabs or commas separate them. Lines that
+    begin with # are ignored.
+
+    \b
+    brane formats
     """
     from neural_brane.files.graphs.formats import describe_formats
     from neural_brane.files.vectors import declared_formats
@@ -211,9 +222,13 @@ def formats() -> None:
 
 
 def datasets() -> None:
-    """List the graphs known by name, and which are on this machine.
+    r"""List the datasets, and which of them are on this machine.
 
-    Files are taken from the folder NEURAL_BRANE_DATA, then from the cache, or are downloaded.
+    A dataset is read from the folder that NEURAL_BRANE_DATA names, or from the
+    cache; if it is in neither, it is downloaded.
+
+    \b
+    brane datasets
     """
     from neural_brane.files.datasets import list_datasets
 

@@ -24,35 +24,34 @@ if TYPE_CHECKING:
     from neural_brane.methods.parameters import Parameter
 
 TRAINING = "Training ('brane methods NAME' lists all parameters)"
-READING = "Reading the graph"
+READING = "Reading the graph ('brane formats --help' describes the files)"
 
-# Options with one value. A help text of at most 45 characters fits on one line of a terminal with 80 columns.
 
-_source = Argument(help="Graph file, or a name from 'brane datasets'.")
-_output = Option("--output", "-o", metavar="<file>", help="Write vectors here; see 'brane formats'.")
-Source = Annotated[str, _source]
-SourceOrNone = Annotated[str | None, _source]
-Output = Annotated[Path, _output]
-OutputOrNone = Annotated[Path | None, _output]
-SaveModel = Annotated[
-    Path | None, Option("--save-model", metavar="<file>", help="Write the model here, as in m.brane.")
-]
-ModelFile = Annotated[Path, Argument(help="Model from 'brane embed --save-model'.")]
-Vectors = Annotated[Path, Argument(help="File of vectors; see 'brane formats'.")]
-Ids = Annotated[Path | None, Option(metavar="<file>", help="Ids of the rows of an .npy file, one a line.")]
-Node = Annotated[str, Argument(help="Id of a node.")]
-Method = Annotated[str, Option(metavar="<name>", help="Name from 'brane methods'.")]
-Seed = Annotated[int, Option(metavar="<whole>", help="The same seed gives the same result.")]
-Jobs = Annotated[int | None, Option(metavar="<whole>", help="Trainings at once (default: one per core).")]
-Log = Annotated[Path | None, Option(metavar="<file>", help="Append progress and errors to this file.")]
-GraphSource = Annotated[
-    str | None, Option("--graph", metavar="<source>", help="Graph of these nodes: a file or a dataset.")
-]
+def option(value: str, help: str, *names: str, panel: str | None = None, **more: Any) -> Any:
+    """Return an option with a value; a help of at most 42 characters fits on a line of a terminal with 80 columns."""
+    return Option(*names, metavar=f"<{value}>", help=help, rich_help_panel=panel, **more)
 
 
 def flag(name: str, help: str, panel: str | None = None) -> Any:
     """Return an option without a value."""
     return Option(name, metavar="", help=help, rich_help_panel=panel)
+
+
+_source = Argument(help="Graph file, or one of 'brane datasets'.")
+Source = Annotated[str, _source]
+SourceOrNone = Annotated[str | None, _source]
+Output = Annotated[Path, option("file", "Vectors; see 'brane formats'.", "--output", "-o")]
+OutputOrNone = Annotated[Path | None, option("file", "Write vectors here; see 'brane formats'.", "--output", "-o")]
+SaveModel = Annotated[Path | None, option("file", "Write the model here, as in m.brane.", "--save-model")]
+ModelFile = Annotated[Path, Argument(help="Model from 'brane embed --save-model'.")]
+Vectors = Annotated[Path, Argument(help="Vectors; see 'brane formats'.")]
+Ids = Annotated[Path | None, option("file", "Ids of an .npy file's rows, one per line.")]
+Node = Annotated[str, Argument(help="Id of a node.")]
+Method = Annotated[str, option("name", "neural-brane, or see 'brane methods'.", show_default=False)]
+Seed = Annotated[int, option("whole", "Seed of all random numbers.")]
+Jobs = Annotated[int | None, option("whole", "Trainings at once (default: one per core).")]
+Log = Annotated[Path | None, option("file", "Append progress and errors here.")]
+GraphSource = Annotated[str | None, option("source", "Graph of these nodes: a file or a dataset.", "--graph")]
 
 
 AsJson = Annotated[bool, flag("--json", "Print JSON only.")]
@@ -93,7 +92,7 @@ def parameter(name: str) -> Any:
     shared = SHARED[name]
     value = "|".join(shared.kind.options) if isinstance(shared.kind, Choice) else type(shared.kind).__name__.lower()
     first_clause = re.split(r"[,;:.]", shared.about)[0]
-    return Option(f"--{name}", metavar=f"<{value}>", help=f"{first_clause}.", rich_help_panel=TRAINING)
+    return option(value, f"{first_clause}.", f"--{name}", panel=TRAINING)
 
 
 @dataclass(frozen=True)
@@ -101,8 +100,7 @@ class Training:
     """Options that set the parameters of a method."""
 
     settings: Annotated[
-        list[str] | None,
-        Option("--set", metavar="<name=value>", help="Set any parameter; may be repeated.", rich_help_panel=TRAINING),
+        list[str] | None, option("name=value", "Set any parameter; may be repeated.", "--set", panel=TRAINING)
     ] = None
     dim: Annotated[str | None, parameter("dim")] = None
     epochs: Annotated[str | None, parameter("epochs")] = None
@@ -169,9 +167,9 @@ def as_id(ids: np.ndarray, typed: str) -> Any:
 # Options for reading a graph.
 
 
-def reading(name: str, help: str, metavar: str | None = "<column>") -> Any:
+def reading(name: str, help: str, value: str = "column", **more: Any) -> Any:
     """Return an option for reading a graph."""
-    return Option(f"--{name}", metavar=metavar, help=help, rich_help_panel=READING)
+    return option(value, help, f"--{name}", panel=READING, **more)
 
 
 # Keywords of `neural_brane.read` for fields of another name.
@@ -185,24 +183,20 @@ KEYWORDS = {
 class Links:
     """Options that name the files of a graph and the columns of its edges."""
 
-    attributes: Annotated[
-        Path | None, reading("attributes", "Attributes, one node per line: '17 3:1 8:1'.", "<file>")
-    ] = None
-    labels: Annotated[Path | None, reading("labels", "Labels, one node per line: 'node<TAB>label'.", "<file>")] = None
-    nodes: Annotated[Path | None, reading("nodes", "Table of nodes; columns become attributes.", "<file>")] = None
+    attributes: Annotated[Path | None, reading("attributes", "Attributes, one node per line.", "file")] = None
+    labels: Annotated[Path | None, reading("labels", "Labels, one node per line.", "file")] = None
+    nodes: Annotated[Path | None, reading("nodes", "Table of nodes; columns become attributes.", "file")] = None
     id_column: Annotated[str | None, reading("id", "Column of --nodes with the ids.")] = None
     source_column: Annotated[str | None, reading("source", "Column with the first node of an edge.")] = None
     target_column: Annotated[str | None, reading("target", "Column with the second node of an edge.")] = None
     weight_column: Annotated[str | None, reading("weight", "Column with the weight of an edge.")] = None
     header: Annotated[
-        Literal["yes", "no"] | None, reading("header", "Does the first line hold column titles?", "<yes|no>")
+        Literal["yes", "no"] | None, reading("header", "Does the first line hold column titles?", "yes|no")
     ] = None
-    duplicates: Annotated[Literal["max", "sum"], reading("duplicates", "Weight of a repeated edge.", "<max|sum>")] = (
-        "max"
+    duplicates: Annotated[Literal["max", "sum"], reading("duplicates", "Weight of a repeated edge.", "max|sum")] = "max"
+    self_loops: Annotated[Literal["keep", "drop"], reading("self-loops", "Keep or drop self-loops.", "keep|drop")] = (
+        "keep"
     )
-    self_loops: Annotated[
-        Literal["keep", "drop"], reading("self-loops", "Edges from a node to itself.", "<keep|drop>")
-    ] = "keep"
 
     def keywords(self) -> dict[str, Any]:
         """Return the given options as keywords of `neural_brane.read`."""
@@ -253,10 +247,11 @@ class Reading(Links):
     """All options for reading a graph, including those for the columns of its table of nodes."""
 
     label_column: Annotated[str | None, reading("label", "Column of --nodes with the labels.")] = None
-    column: Annotated[list[str] | None, reading("column", "Kind of a column, such as age:number:8.", "<name:kind>")] = (
+    column: Annotated[list[str] | None, reading("column", "Kind of a column, such as age:number:8.", "name:kind")] = (
         None
     )
     ignore: Annotated[list[str] | None, reading("ignore", "Column to leave out; may be repeated.")] = None
     missing: Annotated[
-        Literal["none", "attribute"], reading("missing", "Empty cells: none, or attribute.", "<rule>")
+        Literal["none", "attribute"],
+        reading("missing", "attribute: an empty cell counts as a value.", "rule", show_default=False),
     ] = "none"

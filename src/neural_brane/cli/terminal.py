@@ -48,7 +48,7 @@ def show_table(
     fold: bool = False,
     stderr: bool = False,
 ) -> None:
-    """Print a table; align the columns in `right` right. A narrow terminal cuts the last column, or folds it if `fold`."""
+    """Print a table with the columns in `right` aligned right; a narrow terminal cuts or folds the last column."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -123,10 +123,10 @@ def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     LOG.warning(printable(message))
 
 
-# Progress is a bar on a terminal and a few plain lines elsewhere.
+# Progress is a bar on a terminal; a file or a pipe gets a few lines.
 
 PROGRESS_LINES = 5  # plain lines per run
-EVERY = 60.0  # a long run prints a line after this many seconds
+EVERY = 60.0  # most seconds between two lines of a long run
 COMPILING = "compiling (only the first time)"
 QUIET = 2.0  # seconds before counted work prints its first line
 Describe = Callable[["Progress"], str]
@@ -161,7 +161,7 @@ def counting(title: str, *, steady: bool = True, clock: Clock = time.perf_counte
 
 
 def _lines(text: Describe, clock: Clock, begun: float, write: Write, quiet: float = 0.0) -> Reporter:
-    """Return a reporter that writes `PROGRESS_LINES` lines per run and one every `EVERY` seconds, none while `quiet`."""
+    """Return a reporter that, after `quiet` seconds, writes `PROGRESS_LINES` lines and one every `EVERY` seconds."""
     part, shown, written_at, quiet_until = "", 0, begun, begun + quiet
 
     def report(progress: Progress) -> None:
@@ -255,7 +255,7 @@ class Tolerant(io.FileIO):
     def write(self, data: Any, /) -> int:
         """Write the bytes, or drop them after an error."""
         try:
-            while (written := super().write(data)) is None:  # A non-blocking file is full: wait until it has room.
+            while (written := super().write(data)) is None:  # a full non-blocking file: wait until it has room
                 select.select([], [self], [])
         except OSError as error:
             self.error = self.error or error
@@ -269,7 +269,7 @@ def protect() -> None:
         with suppress(OSError):
             os.fstat(number)
             continue
-        os.open(os.devnull, os.O_RDWR)  # Else the next opened file would take this number.
+        os.open(os.devnull, os.O_RDWR)  # otherwise the next opened file would take this number
     sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: SIM115
     codecs.register_error("brane", in_ascii)
     sys.stdout, sys.stderr = _tolerant(sys.stdout), _tolerant(sys.stderr)
@@ -291,15 +291,16 @@ def in_ascii(error: UnicodeError) -> tuple[str, int]:
 
 
 def _tolerant(stream: TextIO | None) -> TextIO:
+    """Return a stream to the same file whose writes never fail."""
     if stream is None:
         return open(os.devnull, "w", encoding="utf-8")
-    if os.name != "posix":  # The console of Windows takes text, not bytes.
+    if os.name != "posix":  # the console of Windows takes text, not bytes
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="brane")
         return stream
     try:
         raw = Tolerant(stream.fileno(), "w", closefd=False)
-    except io.UnsupportedOperation:  # A program that calls this one gave a stream without a file.
+    except io.UnsupportedOperation:  # the calling program gave a stream without a file
         return stream
     return io.TextIOWrapper(io.BufferedWriter(raw), encoding=stream.encoding, errors="brane", line_buffering=True)
 
@@ -333,7 +334,7 @@ def signals_as_errors() -> Iterator[None]:
     if threading.current_thread() is threading.main_thread():
         before = {number: signal.getsignal(number) for number in REQUESTS}
     for number, old in before.items():
-        if old is not signal.SIG_IGN:  # `nohup` ignores a signal; keep that.
+        if old is not signal.SIG_IGN:  # `nohup` ignores a signal; keep that
             signal.signal(number, stop)
     try:
         yield
@@ -360,12 +361,12 @@ def explaining_stop(model: Embedder, *, clock: Clock = time.monotonic) -> Iterat
     except KeyboardInterrupt as stop:
         number = stop.number if isinstance(stop, Stopped) else signal.SIGINT
         parameters = model.get_params(deep=False)
-        path, kept = parameters.get("checkpoint"), "stopped; nothing was kept"
+        path, kept = parameters.get("checkpoint"), "stopped; nothing was saved"
         if path is not None and Path(path).exists():
             raise Stopped(number, f"stopped; the same command resumes from {path}:", ()) from None
         if path is not None:
             raise Stopped(number, f"stopped before {path} was written; run the same command again") from None
         if "checkpoint" in parameters and clock() - begun >= LONG:
-            message = f"{kept}. With a checkpoint, a stopped training can be resumed:"
+            message = f"{kept}. With a checkpoint, the next run can be resumed:"
             raise Stopped(number, message, ("--checkpoint", "run.checkpoint")) from None
         raise Stopped(number, kept) from None

@@ -1,1 +1,1 @@
-"""`brane explore`: every node on a map in a browser, by a server on this machine or as one file."""
+"""Show all nodes on a map in a browser, from a server on this machine or from one file."""

@@ -1,7 +1,7 @@
-"""Answer what the page asks of its data: names, places, colours, and lists of links, attributes and nearest nodes.
+"""Answer the questions of the page: names, positions, colours, and lists of links, attributes and nearest nodes.
 
-An answer is a dict of plain values and arrays. The server sends it when the page asks, and the page as one file holds
-the answers of all nodes. What the page makes of them (cards, search, summaries) is `page/questions.js` for both.
+An answer is a dict of plain values and arrays. The server sends it when the page asks; the page in one file contains
+the answers about all nodes. In both cases `page/questions.js` turns answers into cards, search results and summaries.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 
 class Nodes:
-    """The nodes in the order of the vectors, with what a graph knows of them; the graph may be missing.
+    """The nodes in the order of the vectors, with their links, attributes and labels if there is a graph.
 
     Parameters
     ----------
-    ids
-        (nodes,) ids in the order of the vectors.
-    graph
-        A graph that has all of these nodes; its other nodes are left out.
+    ids : ndarray (nodes,)
+        The ids in the order of the vectors.
+    graph : AttributedGraph, optional
+        A graph that contains all of these nodes; its other nodes are left out.
     """
 
     def __init__(self, ids: np.ndarray, graph: AttributedGraph | None = None):
@@ -56,7 +56,7 @@ class Nodes:
         if len(missing := ids[rows < 0]):
             raise EmbeddingError(
                 f"{len(missing):,} of {len(ids):,} nodes with a vector are not in the graph, such as "
-                f"{', '.join(map(repr, missing[:3].tolist()))}; give the graph that the vectors were made from"
+                f"{', '.join(map(repr, missing[:3].tolist()))}; give the graph that the vectors were learned from"
             )
         self.adjacency, self.attributes, self.labels = graph.adjacency, graph.attributes, graph.labels
         self.attribute_names = pl.Series(graph.attribute_names).cast(pl.String)
@@ -76,12 +76,12 @@ class Nodes:
 
     @cached_property
     def holders(self) -> np.ndarray:
-        """(attributes,) the number of nodes that have each attribute."""
+        """The number of nodes that have each attribute: (attributes,)."""
         return np.bincount(self.attributes.indices, minlength=len(self.attribute_names))
 
     @cached_property
     def classes(self) -> tuple[np.ndarray, np.ndarray]:
-        """The distinct labels, the commonest first, and each node's place among them: past the last if it has none."""
+        """The distinct labels, the commonest first, and each node's index among them; without a label, the next."""
         codes, names = encode(self.labels if self.labels is not None else np.full(len(self), ""))
         counts = np.where(names == "", -1, np.bincount(codes, minlength=len(names)))
         order = np.lexsort((names, -counts))
@@ -90,19 +90,19 @@ class Nodes:
         return names[order][counts[order] >= 0], rank[codes]
 
     def links_of(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """The neighbours of some nodes and the weights of the edges, the heaviest first."""
+        """Return the neighbours of nodes and the weights of the edges, the heaviest first."""
         start, neighbours, weights = _lists(self.adjacency[rows], lambda part: -part.data)
         return {"start": start, "rows": neighbours, "weights": weights}
 
     def attributes_of(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """The attributes of some nodes and how much of each they have, the rarest first: they say most about a node."""
+        """Return the attributes of nodes and their amounts, the rarest first because they describe a node best."""
         start, columns, amounts = _lists(self.attributes[rows], lambda part: self.holders[part.indices])
         return {"start": start, "columns": columns, "amounts": amounts}
 
     def holders_of(self, column: int) -> dict[str, np.ndarray]:
-        """The nodes that have an attribute, and how much of it each has."""
+        """Return the nodes that have an attribute, and their amounts of it."""
         if not 0 <= column < len(self.attribute_names):
-            raise ParameterError(f"there is no attribute {column}; there are {len(self.attribute_names)}, from 0")
+            raise ParameterError(f"attribute {column} is out of range; there are {len(self.attribute_names)}, from 0")
         span = slice(*self._by_attribute.indptr[column : column + 2])
         return {
             "rows": self._by_attribute.indices[span].astype(np.uint32),
@@ -114,7 +114,7 @@ class Nodes:
         return sparse.csc_array(self.attributes)
 
     def count(self, rows: np.ndarray) -> dict[str, Any]:
-        """Count how many of some nodes have each attribute (if any has it), and the edges among them."""
+        """Count the edges among nodes, and for each of their attributes the nodes that have it."""
         rows = np.unique(rows)
         found = np.bincount(self.attributes[rows].indices, minlength=len(self.attribute_names))
         columns = np.flatnonzero(found)
@@ -126,39 +126,39 @@ class Nodes:
 
 
 def count_edges(adjacency: sparse.csr_array) -> int:
-    """The edges of a symmetric matrix; a self-loop is one."""
+    """Return the number of edges in a symmetric matrix; a self-loop counts once."""
     return int(adjacency.nnz + np.count_nonzero(adjacency.diagonal())) // 2
 
 
 def _lists(part: sparse.csr_array, rank: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The entries of each row in the order of their rank: where rows begin, columns and values."""
+    """Return the entries of each row, sorted by rank: where each row begins, columns and values."""
     rows = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
     order = np.lexsort((part.indices, rank(part), rows))
     return part.indptr.astype(np.uint32), part.indices[order].astype(np.uint32), part.data[order].astype(np.float32)
 
 
-BLOCK_ROWS = 65_536  # read at a time
-SAMPLE = 20_000  # rows from which groups are found
-NAMING = 2  # attributes that name a cluster
-REASONS = 8  # attributes, neighbours and suggested links in a card
+BLOCK_ROWS = 65_536  # rows read at a time
+SAMPLE = 20_000  # most rows from which k-means finds groups
+NAMING = 2  # most attributes in the name of a cluster
+REASONS = 8  # most attributes, neighbours and suggested links in a card
 
 
 @dataclass(eq=False)
 class Run:
-    """Vectors of all nodes, which stay on the disk where the file allows it.
+    """One set of vectors of all nodes; memory-mapped vectors stay on disk.
 
     Parameters
     ----------
-    name
-        What the page calls it.
-    vectors
-        (nodes, dim) float32 in the order of the map's nodes.
-    layer
-        Scores links by the vectors, where the method has learned such a layer.
-    path
-        The file that they come from, beside which a map of them may be kept.
-    model
-        The fitted method that made them, if it is known; it can explain them.
+    name : str
+        The name in the page.
+    vectors : ndarray (nodes, dim) float32
+        The vectors in the order of the nodes.
+    layer : Layer, optional
+        Scores links by the vectors, if the method has learned such a layer.
+    path : Path, optional
+        The file of the vectors; their t-SNE is saved beside it.
+    model : Embedder, optional
+        The fitted method that made the vectors; it explains them.
     """
 
     name: str
@@ -169,9 +169,9 @@ class Run:
     model: Embedder | None = None
 
     def __post_init__(self) -> None:
-        self.points: dict[str, np.ndarray] = {}  # by layout
+        self.points: dict[str, np.ndarray] = {}  # the map of each layout
         self._search = Exact(self.vectors)
-        self._lock = threading.Lock()  # the first search computes the vectors' lengths
+        self._lock = threading.Lock()  # needed because the first search stores the vectors' lengths
 
     @property
     def dim(self) -> int:
@@ -180,7 +180,7 @@ class Run:
 
     @cached_property
     def lengths(self) -> np.ndarray:
-        """(nodes,) the length of each vector."""
+        """The length of each vector: (nodes,)."""
         blocks = (self.vectors[at : at + BLOCK_ROWS] for at in range(0, len(self.vectors), BLOCK_ROWS))
         return np.concatenate([np.empty(0, np.float32)] + [np.linalg.norm(block, axis=1) for block in blocks])
 
@@ -189,79 +189,79 @@ class Run:
         self.points[name] = fit_square(points)
 
     def points_of(self, layout: str) -> np.ndarray:
-        """(nodes, 2) where the nodes stand, by the name of the map."""
+        """Return the positions of the nodes (nodes, 2) on the map of a layout."""
         if layout not in self.points:
-            raise ParameterError(f"there is no map {layout!r} of {self.name}; there is {', '.join(self.points)}")
+            raise ParameterError(f"{self.name} has no map {layout!r}; choose from {', '.join(self.points)}")
         return self.points[layout]
 
     def nearest(self, rows: np.ndarray, k: int) -> dict[str, np.ndarray]:
-        """The `k` nodes nearest to each of some, their cosines and, if there is a layer, its scores of a link."""
+        """Return the `k` nearest nodes of each row, their cosines and, if there is a layer, its scores of the links."""
         with self._lock:
-            found = self._search.nearest(self.vectors[rows], k, rows)
-        width = found.rows.shape[1]
+            near = self._search.nearest(self.vectors[rows], k, rows)
+        width = near.rows.shape[1]
         answer = {
             "start": (np.arange(len(rows) + 1) * width).astype(np.uint32),
-            "rows": found.rows.ravel().astype(np.uint32),
-            "cosines": found.cosines.ravel(),
+            "rows": near.rows.ravel().astype(np.uint32),
+            "cosines": near.cosines.ravel(),
         }
         if self.layer is not None:
-            pairs = np.stack([np.repeat(rows, width), found.rows.ravel()], axis=1)
+            pairs = np.stack([np.repeat(rows, width), near.rows.ravel()], axis=1)
             answer["scores"] = self.layer.score(self.vectors, pairs)
         return answer
 
     def clusters(self, nodes: Nodes) -> tuple[list[str], np.ndarray]:
-        """Clusters of the directions of the vectors: their names, and the cluster of each node."""
+        """Divide the directions of the vectors into clusters; return their names and the cluster of each node."""
         codes = divide(self.vectors, prepare=unit_rows)
         words = name_groups(nodes.attributes, codes, int(codes.max()) + 1, NAMING)
-        names = [" · ".join(nodes.attribute_names[one.attribute] for one in several) for several in words]
+        names = [" · ".join(nodes.attribute_names[one.attribute] for one in typical) for typical in words]
         return [f"{at + 1}: {name}" if name else f"cluster {at + 1}" for at, name in enumerate(names)], codes
 
     def reasons(self, nodes: Nodes, row: int) -> dict[str, Any]:
-        """Reasons for a node's vector, and likely links, as far as the model can give them; empty without one."""
-        found: dict[str, Any] = {}
+        """Return the reasons for a node's vector and suggested links, as far as the model gives them."""
+        answer: dict[str, Any] = {}
         if self.model is None:
-            return found
+            return answer
         node = nodes.ids[row].item()
         with suppress(ParameterError):
             explained = self.model.explain(node, top=REASONS)
-            found["attributes"] = [[str(name), float(share)] for name, share in explained.attributes]
-            found["neighbours"] = [[nodes.rows[other], float(share)] for other, share in explained.neighbours]
+            answer["attributes"] = [[str(name), float(share)] for name, share in explained.attributes]
+            answer["neighbours"] = [[nodes.rows[other], float(share)] for other, share in explained.neighbours]
         with suppress(ParameterError):
-            found["suggested"] = [
+            answer["suggested"] = [
                 {"row": nodes.rows[one.id], "score": float(one.score), "why": str(one.reasons)}
                 for one in self.model.suggest(node, REASONS)
             ]
-        return found
+        return answer
 
 
 def divide(
     table: np.ndarray, k: int | None = None, *, prepare: Callable[[np.ndarray], np.ndarray] = np.asarray, seed: int = 0
 ) -> np.ndarray:
-    """The group of every row: k-means finds the middles of a sample of them, and each row joins the nearest middle.
+    """Return the group of each row: k-means computes centres from a sample, and each row joins the nearest centre.
 
-    k: how many groups there are at most; None has the number chosen. prepare: applied to rows as they are read.
+    k: the largest number of groups; None chooses the number. prepare: a function for rows when they are read.
     """
     total = len(table)
     rng = np.random.default_rng(seed)
     rows = np.arange(total) if total <= SAMPLE else np.sort(rng.choice(total, SAMPLE, replace=False))
     sample = prepare(table[rows])
     k = choose_k(sample, seed) if k is None else min(k, len(np.unique(sample, axis=0)))
-    found = partition(sample, k, seed)
-    middles = np.stack([sample[found == group].mean(axis=0) for group in range(k)])
+    groups = partition(sample, k, seed)
+    centres = np.stack([sample[groups == group].mean(axis=0) for group in range(k)])
     codes = []
     with one_blas_thread():
         for at in range(0, total, BLOCK_ROWS):
             block = prepare(table[at : at + BLOCK_ROWS])
-            codes.append(np.argmax(block @ middles.T - np.square(middles).sum(axis=1) / 2, axis=1))
+            codes.append(np.argmax(block @ centres.T - np.square(centres).sum(axis=1) / 2, axis=1))
     return np.unique(np.concatenate(codes), return_inverse=True)[1]
 
 
 NEAREST = 10  # nodes in a list of the nearest
-QUICK_CLUSTERS = 20_000  # nodes up to which clusters are found in a moment
-LEVELS = (8, 32, 128)  # named regions of the whole map, of a part of it, and from near
-FEWEST = 12  # nodes in a region, on average
-CLEAR = 0.6  # share of a region's nodes with one label, from which the label names it
-WORDS = 2  # attributes that name a region
+QUICK_CLUSTERS = 20_000  # most nodes for which clusters take only a moment
+LEVELS = (8, 32, 128)  # named regions at three levels of zoom
+FEWEST = 12  # least number of nodes per region, on average
+CLEAR = 0.6  # a label names a region if at least this share of its nodes has the label
+WORDS = 2  # most attributes in the name of a region
 
 TITLES = {
     "label": "label",
@@ -269,33 +269,33 @@ TITLES = {
     "degree": "number of neighbours",
     "length": "length of the vector",
 }
-LISTS = ("links", "attributes", "nearest", "count")  # questions about some nodes, which are sent along
+LISTS = ("links", "attributes", "nearest", "count")  # questions about nodes that the request lists
 
 Answer = dict[str, Any]
 
 
 class View:
-    """One or several runs, which are vectors of the same nodes, and what a graph knows of these nodes.
+    """The data of the page: the nodes, and one or several runs, which are sets of vectors of these nodes.
 
-    Rows are those of the first run; the vectors of all runs stand in its order.
+    Nodes are numbered by their rows in the first run; all runs have this order.
     """
 
     def __init__(self, nodes: Nodes, runs: list[Run], *, title: str = "vectors"):
         self.nodes, self.runs, self.title = nodes, runs, title
-        self.regions = lru_cache(maxsize=8)(self._regions)  # by run and layout
+        self.regions = lru_cache(maxsize=8)(self._regions)  # called with run and layout
 
     def answer(self, name: str, query: dict[str, Any], rows: np.ndarray | None = None) -> Answer | None:
-        """The answer to a question of the page, or None where there is no such question.
+        """Return the answer to a question of the page, or None if there is no such question.
 
-        rows: the nodes to ask about, for questions about nodes; all of them if None.
+        rows: the nodes of a question in `LISTS`; None for all nodes.
         """
         if name in LISTS:
-            some = self._checked(np.arange(len(self.nodes)) if rows is None else rows)
+            checked = self._checked(np.arange(len(self.nodes)) if rows is None else rows)
             if name == "nearest":
-                return self._run(int(query["run"])).nearest(some, NEAREST)
+                return self._run(int(query["run"])).nearest(checked, NEAREST)
             lists = {"links": self.nodes.links_of, "attributes": self.nodes.attributes_of, "count": self.nodes.count}
-            return lists[name](some)
-        ask = {
+            return lists[name](checked)
+        respond = {
             "about": self.about,
             "names": self.names,
             "points": lambda: {"values": self.points(int(query["run"]), query["layout"])},
@@ -305,10 +305,10 @@ class View:
             "alike": lambda: self.alike(int(query["one"]), int(query["other"])),
             "reasons": lambda: self.reasons(int(query["row"])),
         }.get(name)
-        return None if ask is None else ask()
+        return None if respond is None else respond()
 
     def about(self) -> Answer:
-        """Facts that the page needs first."""
+        """Return the facts that the page needs first: title, counts, runs and colours."""
         nodes = self.nodes
         return {
             "title": self.title,
@@ -321,14 +321,16 @@ class View:
         }
 
     def _columns(self) -> list[dict[str, str]]:
-        shown = ["label"] * (self.nodes.labels is not None)
-        shown += ["cluster"] if len(self.nodes) <= QUICK_CLUSTERS else []
-        shown += ["degree", "length"] if self.nodes.graph is not None else ["length"]
-        shown += ["cluster"] if len(self.nodes) > QUICK_CLUSTERS else []  # the page opens with the first, at once
-        return [{"name": name, "title": TITLES[name]} for name in shown]
+        names = ["label"] * (self.nodes.labels is not None)
+        names += ["cluster"] if len(self.nodes) <= QUICK_CLUSTERS else []
+        names += ["degree", "length"] if self.nodes.graph is not None else ["length"]
+        names += (
+            ["cluster"] if len(self.nodes) > QUICK_CLUSTERS else []
+        )  # the page opens with the first, so a quick one
+        return [{"name": name, "title": TITLES[name]} for name in names]
 
     def names(self) -> Answer:
-        """The names of all nodes and attributes, how many nodes have each attribute, and how much it says of one."""
+        """Return the names of all nodes and attributes; for each attribute, its number of nodes and its weight."""
         nodes = self.nodes
         return {
             "ids": nodes.names.to_list(),
@@ -338,24 +340,25 @@ class View:
         }
 
     def points(self, run: int, layout: str) -> np.ndarray:
-        """(2, nodes) float32: all x, then all y."""
+        """Return the positions of the nodes: (2, nodes) float32, all x, then all y."""
         return np.ascontiguousarray(self._run(run).points_of(layout).T)
 
     def _regions(self, run: int, layout: str) -> list[list[dict[str, Any]]]:
-        """For each level, the regions of a map with their name, place and size; the largest first."""
+        """Return for each level the regions of a map with name, position and size, the largest first."""
         points = self._run(run).points_of(layout)
         counts = [count for count in LEVELS if len(points) >= FEWEST * count] or [1] * bool(len(points))
         return [self._level(points, count) for count in counts]
 
     def _level(self, points: np.ndarray, count: int) -> list[dict[str, Any]]:
+        """Return at most `count` regions: each has the name of its label, its attributes or its central node."""
         groups = divide(points, count)
         count = int(groups.max()) + 1
         classes, codes = self.nodes.classes
-        words = name_groups(self.nodes.attributes, groups, count, WORDS, sure=False)  # a region only marks a place
-        found = []
+        words = name_groups(self.nodes.attributes, groups, count, WORDS, sure=False)  # a hint is enough for a region
+        regions = []
         for group in range(count):
             members = np.flatnonzero(groups == group)
-            middle = points[members].mean(axis=0)
+            centre = points[members].mean(axis=0)
             x, y = np.median(points[members], axis=0).tolist()
             commonest = np.bincount(codes[members], minlength=len(classes) + 1)[: len(classes)]
             if len(classes) and commonest.max() >= CLEAR * len(members):
@@ -363,12 +366,12 @@ class View:
             elif words[group]:
                 name = " · ".join(self.nodes.attribute_names[one.attribute] for one in words[group])
             else:
-                name = self.nodes.names[int(members[np.argmin(np.square(points[members] - middle).sum(axis=1))])]
-            found.append({"name": name, "x": x, "y": y, "size": len(members)})
-        return sorted((region for region in found if region["name"]), key=lambda region: -region["size"])
+                name = self.nodes.names[int(members[np.argmin(np.square(points[members] - centre).sum(axis=1))])]
+            regions.append({"name": name, "x": x, "y": y, "size": len(members)})
+        return sorted((region for region in regions if region["name"]), key=lambda region: -region["size"])
 
     def column(self, name: str) -> Answer:
-        """A colour for every node: classes (codes and their names) or amounts."""
+        """Return the values that colour the nodes: classes (codes and their names) or numbers."""
         if name == "label" and self.nodes.labels is not None:
             classes, codes = self.nodes.classes
             return _category("label", classes.tolist(), codes)
@@ -378,15 +381,15 @@ class View:
             return _number(name, np.diff(self.nodes.adjacency.indptr))
         if name == "length":
             return _number(name, self.runs[0].lengths)
-        raise ParameterError(f"there is no colour {name!r}; choose label, cluster, degree, length or attribute:NAME")
+        raise ParameterError(f"no colour is called {name!r}; choose label, cluster, degree, length or attribute:NAME")
 
     @cached_property
     def clusters(self) -> tuple[list[str], np.ndarray]:
-        """The clusters of the first run's vectors, by name, and the cluster of each node."""
+        """The names of the clusters of the first run's vectors, and the cluster of each node."""
         return self.runs[0].clusters(self.nodes)
 
     def alike(self, one: int, other: int) -> Answer:
-        """The cosine of two nodes by each run, and the first run's score of a link between them."""
+        """Return the cosine of two nodes in each run, and the first run's score of a link between them."""
         pair = self._checked(np.array([one, other]))
         cosines = [cosines_of_pairs(run.vectors[pair[:1]], run.vectors[pair[1:]]).tolist()[0] for run in self.runs]
         layer = self.runs[0].layer
@@ -394,23 +397,23 @@ class View:
         return {"cosines": cosines, "score": score}
 
     def reasons(self, row: int, run: int = 0) -> Answer:
-        """Reasons for a node's vector, and links that the model suggests; empty without a model."""
+        """Return the reasons for a node's vector and the links that the model suggests; empty without a model."""
         return self._run(run).reasons(self.nodes, int(self._checked(np.array([row]))[0]))
 
     def _run(self, number: int) -> Run:
         if not 0 <= number < len(self.runs):
-            raise ParameterError(f"there is no run {number}; there are {len(self.runs)}, from 0")
+            raise ParameterError(f"run {number} is out of range; there are {len(self.runs)}, from 0")
         return self.runs[number]
 
     def _checked(self, rows: np.ndarray) -> np.ndarray:
         outside = rows[(rows < 0) | (rows >= len(self.nodes))]
         if len(outside):
-            raise ParameterError(f"there is no row {outside[0]}; there are {len(self.nodes)}, from 0")
+            raise ParameterError(f"row {outside[0]} is out of range; there are {len(self.nodes)}, from 0")
         return rows.astype(np.int64)
 
 
 def _category(title: str, names: list[str], codes: np.ndarray) -> Answer:
-    """A column of classes; a code past the names stands for none."""
+    """Return a column of classes; the code after the last name means no class."""
     counts = np.bincount(codes, minlength=len(names) + 1)
     return {
         "title": title,

@@ -1,4 +1,4 @@
-"""Pages of the explorer in a browser, with what they complain of and which addresses they ask for."""
+"""Open pages of the explorer in a browser, and record their complaints and requests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from neural_brane.insight.groups import rank_typical
 
 @dataclass
 class Opened:
-    """A page, and what it complained of and asked for while it was open."""
+    """A page with its complaints and requests."""
 
     page: Any
     address: str
@@ -35,24 +35,24 @@ class Opened:
         self.page.wait_for_selector("body[data-state=ready]", timeout=60_000)
 
     def check(self) -> None:
-        """Nothing was complained of, and nothing was asked of anybody else."""
+        """Check that the page made no complaint and no request to another server."""
         assert self.complaints == []
         assert [url for url in self.requests if not url.startswith((self.address, "data:", "blob:"))] == []
 
     def places(self, view: View) -> np.ndarray:
-        """Where every node stands on the screen, (nodes, 2), while the whole map of the first run is shown."""
+        """Return the position of every node on the screen (nodes, 2), while the first run's whole map is shown."""
         box = self.page.locator(".map").first.bounding_box()
         points = view.runs[0].points_of(list(view.runs[0].points)[-1])
         half = min(box["height"], box["width"]) / 2
         return np.array([box["x"] + box["width"] / 2, box["y"] + box["height"] / 2]) + points * (half, -half)
 
     def place(self, view: View, row: int) -> tuple[float, float]:
-        """Where a node stands on the screen."""
+        """Return the position of a node on the screen."""
         x, y = self.places(view)[row].tolist()
         return x, y
 
     def lasso(self, corners: tuple[float, float, float, float], key: str | None = None) -> None:
-        """Draw around a rectangle (left, top, right, bottom), perhaps with a key held."""
+        """Draw a lasso around a rectangle (left, top, right, bottom), with a key held if one is given."""
         left, top, right, bottom = corners
         mouse, keyboard = self.page.mouse, self.page.keyboard
         if key:
@@ -68,19 +68,19 @@ class Opened:
 
     @staticmethod
     def lonely(view: View, beyond: int = 0) -> int:
-        """The row of the node on the map that is farthest from any other, so that a click cannot miss it."""
+        """Return the row of the node that is farthest from any other, so that a click cannot miss it."""
         points = view.runs[0].points_of(list(view.runs[0].points)[-1])
         inside = np.flatnonzero(np.abs(points).max(axis=1) < 0.85)
         distances = cKDTree(points).query(points[inside], k=2)[0][:, 1]
         return int(inside[np.argsort(-distances)[beyond]])
 
     def clear_box(self, view: View, middle: int, half: float) -> tuple[tuple[float, ...], set[int]]:
-        """A rectangle about a node whose border is away from every node, and the rows of the nodes within."""
+        """Return a rectangle around a node, with no node near its border, and the rows of the nodes inside."""
         spots = self.places(view)
         x, y = spots[middle]
 
         def gap(values: np.ndarray, near: float) -> float:
-            """A number near a wanted one that lies far from all values."""
+            """Return a number near a given one that is far from all values."""
             tried = near + np.arange(-40, 41) * 0.5
             return float(tried[np.argmax(np.abs(values[None] - tried[:, None]).min(axis=1))])
 
@@ -92,26 +92,26 @@ class Opened:
 
     @staticmethod
     def typical(view: View, rows: list[int]) -> list[str]:
-        """The attributes that the page lists as typical of some nodes, by the library's rule."""
+        """Return the typical attributes of nodes by the library's rule."""
         nodes = view.nodes
         found = np.bincount(nodes.attributes[np.array(rows)].indices, minlength=len(nodes.attribute_names))
         best = rank_typical(found, len(rows), nodes.holders, len(nodes))[:15]
         return [nodes.attribute_names[column] for column in best.tolist()]
 
     def exported(self, kind: str) -> str:
-        """What the page gives to download as the selection."""
+        """Return the downloaded file of the selection."""
         with self.page.expect_download() as download:
             self.page.click(f"#export-{kind}")
         return Path(download.value.path()).read_bytes().decode()
 
     def exported_ids(self) -> list[str]:
-        """The ids of the selection, from the CSV file."""
+        """Return the ids of the selection from the CSV file."""
         return [row["id"] for row in csv.DictReader(io.StringIO(self.exported("csv"), newline=""))]
 
 
 @pytest.fixture
 def open_page(browser: Any) -> Iterator[Callable[..., Opened]]:
-    """A function that opens an address and waits until its map is drawn; pages are closed after the test."""
+    """Return a function that opens an address and waits for its map; pages are closed after the test."""
     pages = []
 
     def start(address: str, width: int = 1280, height: int = 800, **options: Any) -> Opened:
@@ -120,7 +120,7 @@ def open_page(browser: Any) -> Iterator[Callable[..., Opened]]:
         opened = Opened(page, address.partition("#")[0])
 
         def heard(message: Any) -> None:
-            if "GPU stall due to ReadPixels" not in message.text:  # of drawing without a graphics card
+            if "GPU stall due to ReadPixels" not in message.text:  # comes with drawing without a graphics card
                 opened.complaints.append(message.text)
 
         opened.page.on("console", heard)
@@ -137,7 +137,7 @@ def open_page(browser: Any) -> Iterator[Callable[..., Opened]]:
 
 @pytest.fixture(scope="session")
 def stdlib_view(tmp_path_factory: pytest.TempPathFactory) -> View:
-    """Two files of vectors of the standard library's modules, with a map by t-SNE where it can be had."""
+    """Return a view of two files of vectors of the standard library, with t-SNE if it is installed."""
     folder = tmp_path_factory.mktemp("stdlib")
     graph = datasets.load("stdlib")
     paths = []
@@ -151,7 +151,7 @@ def stdlib_view(tmp_path_factory: pytest.TempPathFactory) -> View:
 
 @pytest.fixture(scope="session")
 def debian_view(tmp_path_factory: pytest.TempPathFactory) -> View:
-    """Vectors of Debian's packages, read from tables; skips the test where they are not here."""
+    """Return vectors of Debian's packages, read from tables; skip the test if the tables are missing."""
     folder = Path(os.environ.get("NEURAL_BRANE_DATA", ""), "debian-tables")
     if not (folder / "packages.csv").is_file():
         pytest.skip("put debian-tables into the folder NEURAL_BRANE_DATA to run this test")

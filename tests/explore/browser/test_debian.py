@@ -1,4 +1,4 @@
-"""The page of thirteen thousand packages, by a server and as one file."""
+"""The page of thirteen thousand packages, from a server and from one file."""
 
 import json
 

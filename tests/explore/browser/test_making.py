@@ -1,4 +1,4 @@
-"""The page while a better map is in the making."""
+"""The page while t-SNE is being computed."""
 
 import numpy as np
 

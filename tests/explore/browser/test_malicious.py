@@ -1,4 +1,4 @@
-"""A graph whose names attack: they are shown as text, nothing runs, and the page keeps its shape."""
+"""Malicious names in a graph are shown as text: nothing runs, and the page keeps its layout."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What the page answers, by a server and as one file: each answer is that of the library."""
+"""The page's answers, from a server and from one file, equal the library's."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from neural_brane.insight.groups import rank_typical
 
 
 class Asked:
-    """The page's questions; rows are those of the view."""
+    """Call the page's questions; rows are those of the view."""
 
     def __init__(self, page, kind, view):
         self.page, self.view, self.rows = page, view, view.nodes.rows
@@ -91,7 +91,7 @@ def check_search(ask):
     assert ask("search", " TE")["attributes"] == [["tea", 5]]
     assert ask("search", "CLUB")["labels"] == [["club", 5]]
     found = ask("search", "a")
-    assert found["nodes"][0]["id"] == "ann"  # the shortest of those that begin with it
+    assert found["nodes"][0]["id"] == "ann"  # the shortest name that begins with the text
     assert found["node_total"] == sum("a" in name for name in ask.rows)
     for nothing in ("  ", "[.*"):
         assert ask("search", nothing) == {"nodes": [], "node_total": 0, "attributes": [], "labels": []}

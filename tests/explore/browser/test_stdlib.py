@@ -1,4 +1,4 @@
-"""The page of the standard library's modules: what it shows is what the library says."""
+"""The page of the standard library's modules shows the results of the library."""
 
 import json
 

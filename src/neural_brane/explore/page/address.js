@@ -1,6 +1,6 @@
-// The view in the address, after the #: it can be reloaded, kept as a bookmark and sent.
+// The state of the page in its address, after the #, so that people can reload, bookmark and send it.
 
-export const MOST_ROWS = 20000; // of a selection that the address can hold
+export const MOST_ROWS = 20000; // largest selection in an address
 
 export function readAddress() {
   const given = new URLSearchParams(location.hash.slice(1));
@@ -24,24 +24,24 @@ export function readAddress() {
 }
 
 export function writeAddress(state, camera) {
-  const said = new URLSearchParams();
-  const say = (name, value) => value !== null && value !== undefined && value !== "" && said.set(name, value);
-  say("colour", state.colour);
-  say("map", state.layout);
-  if (state.run) say("run", state.run);
-  say("beside", state.second);
-  say("node", state.node);
-  say("with", state.other);
-  say("hide", [...state.hidden].join(","));
-  if (camera) say("view", camera.map((part) => Number(part.toFixed(4))).join(","));
-  if (state.selection.length <= MOST_ROWS) say("select", packRows(state.selection));
+  const written = new URLSearchParams();
+  const set = (name, value) => value !== null && value !== undefined && value !== "" && written.set(name, value);
+  set("colour", state.colour);
+  set("map", state.layout);
+  if (state.run) set("run", state.run);
+  set("beside", state.second);
+  set("node", state.node);
+  set("with", state.other);
+  set("hide", [...state.hidden].join(","));
+  if (camera) set("view", camera.map((part) => Number(part.toFixed(4))).join(","));
+  if (state.selection.length <= MOST_ROWS) set("select", packRows(state.selection));
   for (const { name, rows } of state.kept) {
-    if (rows.length <= MOST_ROWS) said.append("kept", `${packRows(rows)}~${name}`);
+    if (rows.length <= MOST_ROWS) written.append("kept", `${packRows(rows)}~${name}`);
   }
-  history.replaceState(null, "", `#${said}`);
+  history.replaceState(null, "", `#${written}`);
 }
 
-// Ascending rows as the differences between them, seven bits to a byte, in letters that an address can hold.
+// Pack ascending rows: the differences between them, seven bits per byte, in base64 for addresses.
 export function packRows(rows) {
   let text = "";
   let before = -1;

@@ -1,4 +1,4 @@
-// Where the page's data comes from: the server that served this page, or the page's own file. Both give the same answers.
+// Read the page's data from the server or from the page's own file. Both give the same answers.
 
 export function openSource() {
   const element = document.getElementById("data");
@@ -11,14 +11,14 @@ class ServerSource {
     try {
       answer = await fetch(`api/${name}?${new URLSearchParams(query)}`, options);
     } catch {
-      throw new Error("The server has ended. Start 'brane explore' again, and open the address that it prints.");
+      throw new Error("The server has stopped. Start 'brane explore' again, and open the address that it prints.");
     }
     if (!answer.ok) throw new Error(await answer.text());
     return unpack(await answer.arrayBuffer());
   }
 
   get = (name, query) => this.ask(name, query);
-  // For each row a list, as arrays that lie one after another; `start` says where the list of each row begins.
+  // Return a list for each row; the lists follow one another in arrays, and `start` is where each begins.
   lists = (name, rows, query) => this.ask(name, query, { method: "POST", body: Uint32Array.from(rows) });
   holders = (attribute) => this.ask("holders", { attribute });
   count = (rows) => this.lists("count", rows);
@@ -26,7 +26,7 @@ class ServerSource {
   reasons = (row) => this.ask("reasons", { row });
 }
 
-// The file holds the lists of all nodes. What it takes vectors or a model to answer is answered as far as lists do.
+// The file contains the lists of all nodes, but no vectors and no model, so some answers are incomplete.
 class FileSource {
   constructor(data) {
     this.data = data;
@@ -35,7 +35,7 @@ class FileSource {
 
   async get(name, query = {}) {
     const address = `${name}?${new URLSearchParams(query)}`;
-    if (!Object.hasOwn(this.data, address)) throw new Error(`this file holds no ${name} ${Object.values(query).join(" ")}`);
+    if (!Object.hasOwn(this.data, address)) throw new Error(`This file does not contain ${name} ${Object.values(query).join(" ")}.`);
     if (!this.opened.has(address)) this.opened.set(address, expand(this.data[address]).then(unpack));
     return this.opened.get(address);
   }
@@ -92,7 +92,7 @@ class FileSource {
 
 const KINDS = { u4: Uint32Array, f4: Float32Array };
 
-// An answer: the length of a description, the description as JSON, and the arrays that it names.
+// Unpack an answer: the length of a header, the header as JSON, and the arrays that it names.
 function unpack(buffer) {
   const length = new DataView(buffer).getUint32(0, true);
   const { plain, arrays } = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));

@@ -1,4 +1,4 @@
-// Colours that people of any colour vision can tell apart, for light and dark pages.
+// Colours for light and dark pages, distinguishable with any colour vision.
 
 const CLASSES = {
   light: ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#7a5c00", "#4b2e83", "#88a000", "#8c1d40"],
@@ -13,7 +13,7 @@ const PLAIN = { light: "#b9c0c8", dark: "#59636f" };
 export const theme = () =>
   document.documentElement.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
 
-// The colour of every group of a column: bright for the largest classes, grey for the others and for none.
+// Return the colour of every group of a column: bright for the largest classes, grey for the others and for no class.
 export function groupColours(column) {
   const mode = theme();
   if (column.ordered) {
@@ -34,7 +34,7 @@ export function mapColours() {
 
 const MOST_STEPS = 7;
 
-// A column as groups: classes as they are, and numbers in a few steps. Nodes without a class are the last group.
+// Divide a column into groups: its classes, or a few steps of its numbers. Nodes without a class are the last group.
 export function groupsOf(column) {
   if (column.kind === "number") return steps(column);
   const { title, kind, names, counts, none, plain = [], values: codes } = column;

@@ -1,4 +1,4 @@
-// Elements are made from text nodes alone, so that an id or label can never become markup.
+// Make elements. Texts become text nodes, so that an id or a label can never become markup.
 
 export function el(tag, properties = {}, ...children) {
   const made = document.createElement(tag);
@@ -19,8 +19,7 @@ export function fill(parent, ...children) {
 
 export const byId = (id) => document.getElementById(id);
 
-// A name from the data: what would steer the text, as control characters and reversals do, is shown as a mark, and
-// writing from right to left stays in its place.
+// Show a name from the data: a mark replaces control characters, and right-to-left writing does not move other text.
 export function name(text, className = "name") {
   const shown = String(text).replace(/[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g, "\u241b");
   const short = shown.length > 300 ? `${shown.slice(0, 300)}…` : shown;
@@ -33,7 +32,7 @@ export function plural(number, one, many = `${one}s`) {
   return `${count(number)} ${number === 1 ? one : many}`;
 }
 
-// Calls at most once in `wait` milliseconds, with the last arguments.
+// Call an action with the last arguments, when no call has come for `wait` milliseconds.
 export function settle(action, wait) {
   let timer = 0;
   return (...given) => {

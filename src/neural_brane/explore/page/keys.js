@@ -1,8 +1,8 @@
-// The map by keyboard and by the buttons on it.
+// Move and zoom the map with the keyboard and the buttons.
 
 import { byId } from "./dom.js";
 
-const STEP = 0.15; // of the map that an arrow key moves
+const STEP = 0.15; // distance that an arrow key moves the map
 
 // on: {closeNode(), clear(), shown()}
 export function openKeys(maps, on) {

@@ -1,4 +1,4 @@
-// What the colours mean, how many nodes have each, and which of them are shown.
+// The legend: the meaning of each colour, its number of nodes, and a button that hides them.
 
 import { byId, count, el, fill, name, plural } from "./dom.js";
 
@@ -17,7 +17,7 @@ export function showLegend(column, colours, hidden, on) {
         name(text),
         el("span", { class: "number" }, count(column.counts[group])),
       ),
-      el("button", { type: "button", class: "plain", title: "show these alone", onclick: () => on.only(group) }, "only"),
+      el("button", { type: "button", class: "plain", title: "show only these nodes", onclick: () => on.only(group) }, "only"),
     ),
   );
   const shown = column.counts.reduce((sum, number, group) => sum + (hidden.has(group) ? 0 : number), 0);
@@ -31,7 +31,7 @@ export function showLegend(column, colours, hidden, on) {
     ),
     el("ul", { class: "legend" }, rows),
     column.names.length > MOST_LISTED
-      ? el("p", { class: "quiet" }, `and ${count(column.names.length - MOST_LISTED)} more; search finds them`)
+      ? el("p", { class: "quiet" }, `and ${count(column.names.length - MOST_LISTED)} more; use the search to find them`)
       : null,
     hidden.size ? el("p", { class: "quiet", id: "shown" }, `${plural(shown, "node")} shown`) : null,
   );

@@ -1,4 +1,4 @@
-// The page: what is shown is kept in one state, and every change of it goes through here.
+// The page: one object holds its state, and the functions here make every change of it.
 
 import { readAddress, writeAddress } from "./address.js";
 import { openSource } from "./api.js";
@@ -13,14 +13,14 @@ import { Questions } from "./questions.js";
 import { openSearch } from "./search.js";
 import { combine, showSelection } from "./selection.js";
 
-const MOST_EDGE_ROWS = 2000; // of a selection whose edges are drawn
+const MOST_EDGE_ROWS = 2000; // largest selection whose edges are drawn
 const state = { run: 0, second: null, layout: "", colour: "", hidden: new Set(), selection: Uint32Array.of(), node: null, other: null, kept: [] };
 let api;
 let about;
 let column;
 let colours;
 let maps = [];
-let moved = false; // whether somebody chose the map that is shown
+let moved = false; // true if somebody chose the map
 
 const fail = (error) => {
   console.warn(error.message);
@@ -79,22 +79,22 @@ async function changeLayout(layout) {
 
 // ---- colours
 
-let coloured = 0; // how often a colour was asked for
-async function colourBy(wanted, hidden = []) {
+let coloured = 0; // number of the latest choice of a colour
+async function colourBy(chosen, hidden = []) {
   const turn = ++coloured;
-  const found = groupsOf(await api.column(wanted));
-  if (turn !== coloured) return; // another was chosen meanwhile
-  state.colour = wanted;
-  state.hidden = new Set(hidden.filter((group) => group < found.names.length));
-  column = found;
+  const groups = groupsOf(await api.column(chosen));
+  if (turn !== coloured) return; // somebody has chosen another colour since
+  state.colour = chosen;
+  state.hidden = new Set(hidden.filter((group) => group < groups.names.length));
+  column = groups;
   colours = groupColours(column);
   legend();
   for (const map of maps) await map.colour(column, colours);
   if (maps.length) await showFiltered();
   if (turn !== coloured) return;
   const choices = [...about.columns];
-  if (!choices.some((choice) => choice.name === wanted)) choices.push({ name: wanted, title: wanted.replace(/^attribute:/, "") });
-  fill(byId("colour"), choices.map((choice) => el("option", { value: choice.name, selected: choice.name === wanted }, choice.title.slice(0, 60))));
+  if (!choices.some((choice) => choice.name === chosen)) choices.push({ name: chosen, title: chosen.replace(/^attribute:/, "") });
+  fill(byId("colour"), choices.map((choice) => el("option", { value: choice.name, selected: choice.name === chosen }, choice.title.slice(0, 60))));
   remember();
 }
 
@@ -214,16 +214,15 @@ function click(row, event) {
   return event?.shiftKey ? comparePair(row) : showNode(row);
 }
 
-// The edges of the node that is shown, and of the selected nodes while they are few. An answer that comes after a later
-// question is not drawn.
-let asked = 0;
+// Draw the edges of the shown nodes and, if they are few, of the selected nodes. Ignore answers to earlier questions.
+let edgeQuestions = 0;
 const showEdges = guarded(async () => {
-  const mine = ++asked;
+  const mine = ++edgeQuestions;
   const rows = new Set(state.selection.length <= MOST_EDGE_ROWS ? state.selection : []);
   if (state.node !== null) rows.add(state.node);
   if (state.other !== null) rows.add(state.other);
   const pairs = rows.size && about.has_graph ? await api.edges([...rows].sort((a, b) => a - b)) : [];
-  if (mine !== asked) return;
+  if (mine !== edgeQuestions) return;
   for (const map of maps) {
     map.setEdges("chosen", pairs);
     map.mark([state.node, state.other].filter((row) => row !== null));
@@ -264,7 +263,7 @@ const chooseAttribute = guarded(async (word, alsoSelect = true) => {
   if (alsoSelect) await select(await api.rows("attribute", word));
 });
 
-// ---- the whole
+// ---- the whole page
 
 function controls() {
   showRuns(about, state, {
@@ -288,12 +287,12 @@ function controls() {
   });
 }
 
-// A better map may be in the making; it is shown when it is ready, unless another was chosen meanwhile.
+// While the server computes the t-SNE map, show its progress; then show the map, unless somebody chose another.
 async function waitForMap() {
   const place = byId("making");
   while (about.making && !about.making.failed) {
     place.hidden = false;
-    place.textContent = `a map that keeps neighbourhoods: ${Math.round(about.making.share * 100)} %`;
+    place.textContent = `computing the t-SNE map: ${Math.round(about.making.share * 100)} %`;
     place.title = about.making.words;
     await new Promise((done) => setTimeout(done, 1000));
     about = await api.about();
@@ -351,12 +350,12 @@ async function start() {
   openSearch(api, { node: onCard.node, attribute: chooseAttribute, label: onSelection.label, ids: guarded(async (text) => select(await api.rows("id", text))) }, fail);
   openKeys(() => maps, { closeNode, clear: onSelection.clear, shown: () => state.node !== null });
   document.body.dataset.state = "ready";
-  api.known().catch(fail); // the names, for whatever is pointed at or searched for first
+  api.known().catch(fail); // load the names before the first search
   waitForMap().catch(fail);
 }
 
 start().catch((error) => {
   document.body.dataset.state = "error";
   byId("facts").textContent = "";
-  fail(/WebGL|regl/.test(error.message) ? new Error("This browser cannot draw the map: it has no WebGL. Switch on hardware acceleration, or try another browser.") : error);
+  fail(/WebGL|regl/.test(error.message) ? new Error("This browser cannot draw the map because it lacks WebGL. Turn on hardware acceleration, or use another browser.") : error);
 });

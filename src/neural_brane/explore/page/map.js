@@ -1,12 +1,12 @@
-// The one module that knows the renderer: points, colours and a lasso in, rows of nodes out.
+// Draw the map. Only this module uses the renderer: it takes points and colours and reports rows of nodes.
 
 import createScatterplot from "./vendor/regl-scatterplot.js";
 import { mapColours } from "./colours.js";
 import { el, fill, name } from "./dom.js";
 
-const LEVELS = [2.2, 6]; // how far one must come near for the next finer names
-const MOST_NAMES = 40; // on the map at once
-const FROM_NEAR = 0.55; // the part of the map's height that is shown around a node that was searched for, at most
+const LEVELS = [2.2, 6]; // zoom at which smaller regions get their names
+const MOST_NAMES = 40; // names on the map at once
+const FROM_NEAR = 0.55; // largest share of the map's height that is shown around a searched node
 const EDGE_GAP = 22; // pixels between two names
 
 export class NodeMap {
@@ -23,7 +23,7 @@ export class NodeMap {
     this.edges = { hovered: [], chosen: [] };
     this.marked = [];
     this.start = null;
-    this.last = Promise.resolve(); // what the renderer does now
+    this.last = Promise.resolve(); // the renderer's unfinished work
   }
 
   async open(points, groups, colours) {
@@ -51,7 +51,7 @@ export class NodeMap {
       deselectOnDblClick: false,
       deselectOnEscape: false,
       performanceMode: total > 200000,
-      spatialIndexUseWorker: false, // a worker would be made from text, which the page's policy forbids
+      spatialIndexUseWorker: false, // the page's policy forbids workers made from text
     });
     this.listen();
     await this.colour(groups, colours);
@@ -95,7 +95,7 @@ export class NodeMap {
     await this.redraw({});
   }
 
-  // One after another: the renderer leaves out what is asked of it while it draws.
+  // Run actions one after another, because the renderer ignores calls while it draws.
   inTurn(action) {
     this.last = this.last.then(action, action);
     return this.last;
@@ -165,7 +165,7 @@ export class NodeMap {
     return this.plot.zoomToLocation([this.x[row], this.y[row]], distance, { transition: false });
   }
 
-  // How near, and where: what brings the same view back.
+  // Return zoom and position, from which `setCamera` restores the view.
   camera() {
     const view = this.plot.get("cameraView");
     return [view[0], view[12], view[13]];
@@ -186,7 +186,7 @@ export class NodeMap {
     this.setCamera([scale, left + x, top + y]);
   }
 
-  // The renderer fits the map to the height; in a frame that is higher than wide it must be smaller still.
+  // The zoom that shows the whole map. The renderer fits the map to the height; a narrow frame needs a smaller zoom.
   get whole() {
     return Math.min(1, this.frame.clientWidth / this.frame.clientHeight);
   }
@@ -196,13 +196,13 @@ export class NodeMap {
     this.setCamera([this.shown, 0, 0]);
   }
 
-  // Whether nobody has moved the map since it was shown as a whole.
+  // Return whether nobody has moved the map since it was shown as a whole.
   showsWhole() {
     const [scale, x, y] = this.camera();
     return Math.abs(scale - this.shown) + Math.abs(x) + Math.abs(y) < 1e-4;
   }
 
-  // Pixels from numbers of the map: there is no rotation, so four nodes at its edges tell both scales.
+  // Return the scales from map to pixels. The map is never rotated, so four nodes at its edges determine them.
   transform() {
     const [left, right, low, high] = this.extremes.map((row) => this.plot.getScreenPosition(row));
     const [l, r, b, t] = this.extremes;
@@ -288,7 +288,7 @@ export class NodeMap {
   }
 }
 
-// The rows furthest to the left, right, bottom and top.
+// Return the rows furthest to the left, right, bottom and top.
 function extremes(x, y) {
   let left = 0;
   let right = 0;

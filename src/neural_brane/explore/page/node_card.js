@@ -1,4 +1,4 @@
-// The side's part about one node, and the one about two.
+// The card of a node and the card that compares two nodes.
 
 import { byId, count, el, fill, name, plural } from "./dom.js";
 
@@ -15,7 +15,7 @@ function compare(node, on) {
 export function emptyCard(about) {
   const words = about.has_graph
     ? "Click a node on the map, or search for one, to see its attributes, its nearest nodes and its neighbours."
-    : "Click a node on the map, or search for one, to see its nearest nodes. With --graph there are neighbours and attributes too.";
+    : "Click a node on the map, or search for one, to see its nearest nodes. Start 'brane explore' with --graph to see its neighbours and attributes too.";
   fill(byId("node"), el("p", { class: "quiet" }, words));
 }
 
@@ -47,7 +47,7 @@ function attributes(card, on) {
       card.attributes.map(([word, amount]) =>
         el(
           "button",
-          { type: "button", class: "tag", title: "colour the map by it", onclick: () => on.attribute(word) },
+          { type: "button", class: "tag", title: "colour the map by this attribute and select its nodes", onclick: () => on.attribute(word) },
           name(word),
           amount === 1 ? null : el("span", { class: "number" }, ` ${Number(amount.toPrecision(3))}`),
         ),
@@ -68,15 +68,15 @@ function nearestTable(nearest, run, on) {
         "tr",
         {},
         el("th", {}, "node"),
-        el("th", { title: "1 is the same direction, 0 nothing in common" }, "alike"),
-        scored ? el("th", { title: "the method's own score of a link: the higher, the likelier" }, "link score") : null,
+        el("th", { title: "cosine of the two vectors: 1 if they have the same direction" }, "cosine"),
+        scored ? el("th", { title: "score of a link by the method: the higher, the likelier" }, "link score") : null,
         el("th", {}, ""),
       ),
       nearest.map((node) =>
         el(
           "tr",
           { data: { row: node.row } },
-          el("td", {}, link(node, on), node.linked ? el("span", { class: "quiet", title: "is a neighbour" }, " •") : null),
+          el("td", {}, link(node, on), node.linked ? el("span", { class: "quiet", title: "a neighbour in the graph" }, " •") : null),
           el("td", {}, figure(node.cosine)),
           scored ? el("td", {}, figure(node.score)) : null,
           el("td", {}, compare(node, on)),
@@ -107,12 +107,12 @@ function neighbours(card, on) {
           ),
         ),
       ),
-      more > 0 ? el("p", { class: "quiet" }, `and ${count(more)} more, all drawn on the map`) : null,
+      more > 0 ? el("p", { class: "quiet" }, `and ${count(more)} more; the map shows all`) : null,
     ),
   ];
 }
 
-// What shaped a vector and which links are suggested, where a model knows it.
+// Show the attributes and neighbours that shape a vector, and the suggested links, as far as a model gives them.
 export function showReasons(reasons, on) {
   const place = byId("reasons");
   if (!place) return;
@@ -120,7 +120,7 @@ export function showReasons(reasons, on) {
   const parts = [];
   if (reasons.attributes?.length || reasons.neighbours?.length) {
     parts.push(
-      el("h3", {}, "What shaped its vector"),
+      el("h3", {}, "What shapes this vector"),
       el(
         "table",
         { class: "shaped" },
@@ -131,7 +131,7 @@ export function showReasons(reasons, on) {
   }
   if (reasons.suggested?.length) {
     parts.push(
-      el("h3", {}, "Links it might have"),
+      el("h3", {}, "Suggested links"),
       el(
         "table",
         { class: "suggested" },
@@ -158,12 +158,12 @@ export function showPair(pair, runs, on) {
       el("button", { type: "button", class: "plain", onclick: on.close, "aria-label": "close the comparison" }, "✕"),
     ),
     el("p", {}, link(one, on), " and ", link(other, on), pair.linked ? " are linked" : " are not linked"),
-    el("p", { id: "pair-alike" }, `alike: ${alike.join(", ")}`, pair.score === null ? "" : ` · link score ${figure(pair.score)}`),
+    el("p", { id: "pair-alike" }, `cosine: ${alike.join(", ")}`, pair.score === null ? "" : ` · link score ${figure(pair.score)}`),
     el("h3", {}, `Attributes in common (${count(pair.attributes.length)})`),
     pair.attributes.length
       ? el("div", { class: "tags", id: "pair-attributes" }, pair.attributes.map((word) => el("span", { class: "tag" }, name(word))))
       : el("p", { class: "quiet" }, "none"),
-    el("p", { class: "quiet" }, `${plural(pair.only[0], "attribute")} only the first has, ${plural(pair.only[1], "attribute")} only the second`),
+    el("p", { class: "quiet" }, `${plural(pair.only[0], "attribute")} only of the first node, ${plural(pair.only[1], "attribute")} only of the second`),
     el("h3", {}, `Neighbours in common (${count(pair.neighbour_total)})`),
     pair.neighbours.length
       ? el("div", { class: "tags", id: "pair-neighbours" }, pair.neighbours.map((node) => el("button", { type: "button", class: "tag", onclick: () => on.node(node.row) }, name(node.id))))

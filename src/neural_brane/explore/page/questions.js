@@ -1,12 +1,12 @@
-// What the page asks, answered from the data of a source: the server or the page's own file. Every rule of what is found,
-// in which order and how much of it is listed stands here or, where Python needs it too, in the data that Python made.
+// Answer the page's questions from the data of a source: the server or the page's own file. The rules for search, order
+// and length of lists are here, except those that Python needs too: it includes their results in the data.
 
-const MOST_FOUND = 12; // of each kind, while one types
-const MOST_NEIGHBOURS = 60; // in a card; all of them are drawn on the map
-const MOST_ATTRIBUTES = 80; // in a card
+const MOST_FOUND = 12; // search results of each kind
+const MOST_NEIGHBOURS = 60; // neighbours in a card; the map shows all
+const MOST_ATTRIBUTES = 80; // attributes in a card
 const MOST_HOVERED = 500; // edges drawn for the node under the pointer
 const MOST_LISTED = 15; // typical attributes and labels of a selection
-const MOST_EDGES = 20000; // drawn for a selection
+const MOST_EDGES = 20000; // edges drawn for a selection
 
 export class Questions {
   constructor(source) {
@@ -17,7 +17,7 @@ export class Questions {
   points = async (run, layout) => (await this.source.get("points", { run, layout })).values;
   regions = async (run, layout) => (await this.source.get("regions", { run, layout })).levels;
 
-  // The names and labels of all nodes; asked for once.
+  // Load the names and labels of all nodes, once.
   async known() {
     this.loaded ??= this.load();
     try {
@@ -41,7 +41,7 @@ export class Questions {
     return Array.from(rows, brief).map(({ id, label }) => [id, label]);
   }
 
-  // A colour for every node.
+  // Return the values that colour the nodes.
   async column(name) {
     if (!name.startsWith("attribute:")) return this.source.get("column", { name });
     const title = name.slice("attribute:".length);
@@ -55,16 +55,16 @@ export class Questions {
     const values = new Uint32Array(total).fill(1);
     for (const row of rows) values[row] = 0;
     const counts = [rows.length, total - rows.length];
-    return { title, kind: "category", names: [`has ${title}`, "has it not"], counts, none: 0, plain: [1], values };
+    return { title, kind: "category", names: [`with ${title}`, `without ${title}`], counts, none: 0, plain: [1], values };
   }
 
   async holders(attribute) {
     const at = (await this.known()).attributes.indexOf(attribute);
-    if (at < 0) throw new Error(`no node has an attribute '${attribute}'; search for one by a part of its name`);
+    if (at < 0) throw new Error(`No node has the attribute '${attribute}'. Search for a part of its name.`);
     return this.source.holders(at);
   }
 
-  // Nodes by id, attributes and labels whose name holds a text, whatever the case.
+  // Find ids, attributes and labels that contain a text; upper and lower case are the same.
   async search(text) {
     const { ids, attributes, holders, label, brief } = await this.known();
     const nodes = matches(ids, text);
@@ -76,7 +76,7 @@ export class Questions {
     };
   }
 
-  // The nodes with an attribute or a label, or with an id that holds a text.
+  // Return the nodes with an attribute or a label, or with an id that contains a text.
   async rows(kind, name) {
     if (kind === "attribute") return Uint32Array.from((await this.holders(name)).rows).sort();
     const { ids, label } = await this.known();
@@ -90,7 +90,7 @@ export class Questions {
     return { ...brief(row), degree: links.rows.length, neighbours: Array.from(links.rows.slice(0, MOST_HOVERED)) };
   }
 
-  // What is known of one node.
+  // Return the attributes, neighbours and nearest nodes of one node.
   async card(row) {
     const known = await this.known();
     const lists = known.runs.map((_, run) => this.source.lists("nearest", [row], { run }));
@@ -112,7 +112,7 @@ export class Questions {
     };
   }
 
-  // What shaped a node's vector and which links a model suggests; empty without a model.
+  // Return the reasons for a node's vector and the links that a model suggests; empty without a model.
   async reasons(row) {
     const [{ brief }, { attributes, neighbours, suggested }] = await Promise.all([this.known(), this.source.reasons(row)]);
     return {
@@ -122,7 +122,7 @@ export class Questions {
     };
   }
 
-  // What two nodes share.
+  // Compare two nodes.
   async pair(one, other) {
     const [known, links, had, alike] = await Promise.all([
       this.known(),
@@ -145,7 +145,7 @@ export class Questions {
     };
   }
 
-  // What some nodes have in common: labels, edges, and what is typical of them by the rule of `rank_typical` in Python.
+  // Summarise nodes: their labels, the edges among them, and typical attributes by the rule of `rank_typical` in Python.
   async summary(rows) {
     const [{ attributes, holders, weights, label, total }, counted] = await Promise.all([this.known(), this.source.count(rows)]);
     const inside = new Map();
@@ -167,7 +167,7 @@ export class Questions {
     };
   }
 
-  // Pairs of rows: each edge with an end among some nodes once, the heaviest first if there are too many to draw.
+  // Return each edge of some nodes once, as pairs of rows; if there are too many to draw, the heaviest.
   async edges(rows) {
     const { start, rows: others, weights } = await this.source.lists("links", rows);
     const chosen = new Set(rows);
@@ -189,7 +189,7 @@ function common(ones, others) {
   return ones.filter((one) => both.has(one));
 }
 
-// The places of names that hold a text, whatever the case: those that are it, those that begin with it, then the shortest.
+// Return the indices of names that contain a text: equal names first, then names that begin with it, then the shortest.
 function matches(names, text) {
   const wanted = text.trim().toLowerCase();
   if (!wanted) return [];

@@ -1,4 +1,4 @@
-// Which file of vectors and which map of it is shown, alone or beside another.
+// Choose the vectors and the map that the page shows, and vectors to compare them with.
 
 import { byId, el, fill } from "./dom.js";
 
@@ -26,7 +26,7 @@ export function showRuns(about, state, on) {
     byId("runs"),
     several ? choose("run", "vectors", files, String(state.run), (value) => on.run(Number(value))) : null,
     several
-      ? choose("second", "beside", [["", "nothing"], ...files.filter(([at]) => at !== String(state.run))],
+      ? choose("second", "compare with", [["", "none"], ...files.filter(([at]) => at !== String(state.run))],
           state.second === null ? "" : String(state.second),
           (value) => on.second(value === "" ? null : Number(value)))
       : null,

@@ -1,4 +1,4 @@
-// Search as one types: nodes by id, attributes and labels.
+// Search while somebody types: ids of nodes, attributes and labels.
 
 import { byId, count, el, fill, name, plural, settle } from "./dom.js";
 
@@ -6,15 +6,15 @@ import { byId, count, el, fill, name, plural, settle } from "./dom.js";
 export function openSearch(api, on, fail) {
   const field = byId("search-text");
   const list = byId("search-found");
-  let asked = 0;
+  let searches = 0;
   let choices = [];
   let at = 0;
-  let chosenFor = null; // the text whose match was chosen
-  let wanted = null; // the text whose best match is chosen as soon as it is found
-  let shownFor = null; // the text whose matches are listed
+  let chosenFor = null; // the text for which somebody chose a result
+  let pending = null; // the text whose first result is chosen when the answer comes
+  let shownFor = null; // the text whose results are listed
 
   const close = () => {
-    asked++;
+    searches++;
     list.hidden = true;
     field.setAttribute("aria-expanded", "false");
   };
@@ -51,32 +51,32 @@ export function openSearch(api, on, fail) {
       parts.push(el("h3", {}, "Labels"));
       parts.push(...found.labels.map(([word, number]) => choice(word, plural(number, "node"), () => on.label(word))));
     }
-    fill(list, parts.length ? parts : el("p", { class: "quiet" }, "nothing found; try a part of the name"));
+    fill(list, parts.length ? parts : el("p", { class: "quiet" }, "no results; try a part of the name"));
     list.hidden = false;
     field.setAttribute("aria-expanded", "true");
     if (choices.length) mark(0);
-    if (wanted === text) choices[0]?.run();
-    wanted = null;
+    if (pending === text) choices[0]?.run();
+    pending = null;
   };
 
   const look = async () => {
     const text = field.value;
     if (!text.trim()) return close();
     if (text === chosenFor) return;
-    const mine = ++asked;
+    const mine = ++searches;
     try {
       const found = await api.search(text);
-      if (mine === asked) show(text, found);
+      if (mine === searches) show(text, found);
     } catch (error) {
       fail(error);
     }
   };
 
-  // Who types fast and presses Enter means what was typed, not what is still listed.
+  // Enter after fast typing means the typed text, not the results that are still listed.
   const enter = () => {
     chosenFor = null;
     if (!list.hidden && shownFor === field.value) return choices[at]?.run();
-    wanted = field.value;
+    pending = field.value;
     return look();
   };
 

@@ -1,4 +1,4 @@
-// The side's part about the selected nodes: what sets them apart, export, and selections kept by a name.
+// The selected nodes: their labels and typical attributes, export, and saved selections.
 
 import { MOST_ROWS } from "./address.js";
 import { byId, count, download, el, fill, name, plural } from "./dom.js";
@@ -23,12 +23,12 @@ export function showSelection(rows, summary, kept, on) {
   section.hidden = !rows.length && !kept.length;
   fill(section, rows.length ? selected(rows, summary, on) : el("h2", {}, "Selections"), kept.length ? keptList(kept, on) : null);
   const field = byId("keep-name");
-  if (field && typed && !kept.some((one) => one.name === typed.trim())) field.value = typed; // the summary came meanwhile
+  if (field && typed && !kept.some((one) => one.name === typed.trim())) field.value = typed; // drawn again while somebody typed
   if (field && typing) field.focus();
 }
 
 function selected(rows, summary, on) {
-  const field = el("input", { id: "keep-name", placeholder: "name to keep it by", "aria-label": "name to keep the selection by", maxlength: "80" });
+  const field = el("input", { id: "keep-name", placeholder: "name of the selection", "aria-label": "name of the selection", maxlength: "80" });
   const keep = () => field.value.trim() && on.keep(field.value.trim());
   field.addEventListener("keydown", (event) => event.key === "Enter" && keep());
   return [
@@ -39,7 +39,7 @@ function selected(rows, summary, on) {
       el("button", { type: "button", class: "plain", onclick: on.clear }, "clear"),
     ),
     summary?.edges ? el("p", { class: "quiet" }, `${plural(summary.edges, "edge")} among them`) : null,
-    rows.length > MOST_ROWS ? el("p", { class: "quiet" }, `too many for the address: a reload forgets them`) : null,
+    rows.length > MOST_ROWS ? el("p", { class: "quiet" }, "too many nodes for the address: a reload clears this selection") : null,
     summary ? [classes(summary, on), outstanding(summary, on)] : el("p", { class: "quiet" }, "counting …"),
     el(
       "div",
@@ -47,7 +47,7 @@ function selected(rows, summary, on) {
       el("button", { type: "button", id: "export-csv", onclick: () => exportAs("csv", on) }, "export CSV"),
       el("button", { type: "button", id: "export-json", onclick: () => exportAs("json", on) }, "export JSON"),
     ),
-    el("div", { class: "row" }, field, el("button", { type: "button", id: "keep", onclick: keep }, "keep")),
+    el("div", { class: "row" }, field, el("button", { type: "button", id: "keep", onclick: keep }, "save")),
   ];
 }
 
@@ -77,11 +77,11 @@ function classes(summary, on) {
 function outstanding(summary, on) {
   if (!summary.attributes.length) return null;
   return [
-    el("h3", {}, "Attributes they have more often than others"),
+    el("h3", {}, "Attributes more common here than in the graph"),
     el(
       "table",
       { id: "outstanding" },
-      el("tr", {}, el("th", {}, "attribute"), el("th", {}, "of them"), el("th", { title: "how many times more often than among all nodes" }, "more often")),
+      el("tr", {}, el("th", {}, "attribute"), el("th", {}, "nodes"), el("th", { title: "share of these nodes with the attribute, divided by the share of all nodes" }, "times as common")),
       summary.attributes.map(([word, inside, lift]) =>
         el(
           "tr",
@@ -97,7 +97,7 @@ function outstanding(summary, on) {
 
 function keptList(kept, on) {
   return [
-    el("h3", {}, "Kept"),
+    el("h3", {}, "Saved"),
     el(
       "ul",
       { id: "kept" },
@@ -107,7 +107,7 @@ function keptList(kept, on) {
           { class: "head" },
           el("button", { type: "button", class: "plain", onclick: () => on.take(place) }, name(one.name)),
           el("span", { class: "number" }, count(one.rows.length)),
-          el("button", { type: "button", class: "plain", onclick: () => on.forget(place), "aria-label": "forget it" }, "✕"),
+          el("button", { type: "button", class: "plain", onclick: () => on.forget(place), "aria-label": "remove this selection" }, "✕"),
         ),
       ),
     ),
