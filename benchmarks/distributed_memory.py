@@ -35,7 +35,7 @@ ALLOWED, MORE = 1.3, 300e6
 def make_graph(rows: int, folder: Path) -> None:
     """Write a ring of nodes, each with a few of `rows` attributes, as a folder of shards."""
     from neural_brane import AttributedGraph
-    from neural_brane.files.graphs.parts import write_shards
+    from neural_brane.files.graphs.shards import write_shards
 
     rng = np.random.default_rng(0)
     nodes = np.arange(NODES)
@@ -56,7 +56,7 @@ def train(folder: Path, steps: int, limit: int, output: Path) -> None:
     from neural_brane.distributed.embedding import train as train_ranks
     from neural_brane.distributed.exchange import Exchange
     from neural_brane.distributed.launch import join
-    from neural_brane.files.graphs.parts import open_shards
+    from neural_brane.files.graphs.shards import open_shards
     from neural_brane.methods.neural_brane import NeuralBrane
 
     with join("cpu") as job:

@@ -33,7 +33,7 @@ import shelf
 from rich.console import Console
 from rich.table import Table
 
-from neural_brane.experiments.compute import OUT_OF_TIME, Ended, peak_memory, run
+from neural_brane.experiments.compute import OUT_OF_TIME, FinishedCall, peak_memory, run
 from neural_brane.experiments.store import Store, describe_machine
 from neural_brane.files.storage import atomic
 from neural_brane.methods import METHODS
@@ -88,12 +88,12 @@ def on_the_shelf(graph: str, method: str, nodes: int) -> dict[str, object] | Non
     return {"edges": record["data"]["edges"], "seconds": round(seconds, 2), "peak_mb": round(peak)}
 
 
-def alone(function: Any, task: tuple, timeout: float | None = None) -> Ended:
+def alone(function: Any, task: tuple, timeout: float | None = None) -> FinishedCall:
     """Call a function in a new process."""
     return next(run(function, [task], jobs=1, timeout=timeout))
 
 
-def as_cell(method: str, nodes: int, ended: Ended, timeout: float) -> dict[str, object]:
+def as_cell(method: str, nodes: int, ended: FinishedCall, timeout: float) -> dict[str, object]:
     """Return a run as the file stores it: measurements, the reached timeout, or why it failed."""
     cell: dict[str, object] = {"method": method, "nodes": nodes}
     if ended.failure == OUT_OF_TIME:
@@ -107,7 +107,7 @@ def fill(cells: list[dict], graph: str, methods: list[str], sizes: list[int], ti
         for method in methods:
             for nodes in sizes:
                 if found := on_the_shelf(graph, method, nodes):
-                    ended = Ended(method, found)
+                    ended = FinishedCall(method, found)
                 else:
                     path = Path(folder, f"{nodes}.npz")
                     if not path.exists() and (failure := alone(make, (graph, nodes, path)).failure):

@@ -56,7 +56,7 @@ def measure(vectors: np.ndarray, make: Callable[[np.ndarray], np.ndarray], *, tw
 def report(progress: Progress) -> None:
     """Print the progress."""
     if progress.done == progress.total or progress.done % 50 == 0:
-        print(f"  {progress.part}: {progress.done:,} of {progress.total:,} {progress.unit}", flush=True)
+        print(f"  {progress.stage}: {progress.done:,} of {progress.total:,} {progress.unit}", flush=True)
 
 
 def main() -> None:

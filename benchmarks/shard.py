@@ -65,7 +65,7 @@ def measure(command: list[str]) -> dict[str, float]:
 
 def compare(folder: Path, edges: int, parts: int, memory: str, *, named: bool) -> dict[str, Any]:
     """Return the measurements of one edge list."""
-    from neural_brane.files.graphs.parts import open_shards
+    from neural_brane.files.graphs.shards import open_shards
 
     path, output = folder / "edges.csv", folder / "parts"
     write_edges(path, edges, named=named)

@@ -13,7 +13,7 @@ from ray.train.torch import TorchConfig, TorchTrainer
 
 
 def train(run: dict) -> None:
-    """What each rank does; Ray has made the process group."""
+    """Train on one rank; Ray has created the process group."""
     from neural_brane.distributed.embedding import embed_shards
     from neural_brane.distributed.launch import join
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from neural_brane import METHODS, PropagatedAttributes, load, synthetic
-from neural_brane.experiments.compute import Ended
+from neural_brane.experiments.compute import FinishedCall
 from neural_brane.experiments.store import Training
 from neural_brane.experiments.tune import Tuned
 
@@ -106,7 +106,7 @@ def test_a_method_is_measured_until_it_meets_the_timeout_and_earlier_runs_are_re
         nodes = task[1] if function is growth.make else int(task[1].stem)
         ran.append((function.__name__, nodes))
         late = function is growth.measure and nodes > 10
-        return Ended(task, {"seconds": 1.0, "peak_mb": 1}, growth.OUT_OF_TIME if late else "")
+        return FinishedCall(task, {"seconds": 1.0, "peak_mb": 1}, growth.OUT_OF_TIME if late else "")
 
     monkeypatch.setattr(growth, "alone", alone)
     earlier = [{"method": name, "nodes": 10, "seconds": 9.0, "peak_mb": 9} for name in ("tadw", "aane")]
@@ -145,7 +145,7 @@ def test_each_is_judged_by_its_best_round_beside_the_reference(script, monkeypat
     spectral = script("spectral")
     seconds = iter([30.0, 4.0, 20.0, 5.0])
     monkeypatch.setattr(spectral, "contenders", lambda: ["reference", "cpu"])
-    monkeypatch.setattr(spectral, "run", lambda _, tasks, jobs: [Ended(tasks[0], {"seconds": next(seconds)})])
+    monkeypatch.setattr(spectral, "run", lambda _, tasks, jobs: [FinishedCall(tasks[0], {"seconds": next(seconds)})])
     assert spectral.compare("stdlib", 8, rounds=2) == {
         "reference": {"seconds": 20.0, "speedup": 1.0},
         "cpu": {"seconds": 4.0, "speedup": 5.0},

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from neural_brane import METHODS, estimate, synthetic
 from neural_brane.cli.app import app
 from neural_brane.errors import OutOfMemoryError
-from neural_brane.experiments.estimate import look_at, miniature
+from neural_brane.experiments.estimate import find_sizes, miniature
 from neural_brane.files.graphs.formats import write_graph
 from neural_brane.graph.memory import Sizes
 from neural_brane.methods import untrainable
@@ -73,7 +73,7 @@ def test_a_synthetic_graph_and_an_archive_tell_their_sizes_unread(graph, tmp_pat
 
     write_graph(graph, tmp_path / "graph.npz")
     for source in ("synthetic:20000", tmp_path / "graph.npz"):
-        found = look_at(source, refuse).sizes
+        found = find_sizes(source, refuse).sizes
         known = Sizes.from_graph(graph)
         assert (found.nodes, found.attributes, found.attribute_entries) == (20_000, 2_000, 400_000)
         assert found.edges == pytest.approx(known.edges, rel=0.01)

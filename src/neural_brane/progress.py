@@ -20,7 +20,7 @@ class Progress:
     loss: float | None  # mean over the epoch so far; None if the method has no loss
     rate: float  # units per second since the last report
     unit: str = "triplets"  # plural noun
-    part: str = ""  # name of the stage; empty for the main stage
+    stage: str = ""  # name of the stage; empty for the main stage
     per_node: float | None = None  # units so far divided by the number of nodes; None if unknown
 
 
@@ -32,7 +32,7 @@ class Meter:
     """A counter that reports finished units every `INTERVAL` seconds, when an epoch begins, and at the end.
 
     Call `resume` first if the run continues from a checkpoint. If the number of `nodes` is given, reports contain the
-    units per node. `part` names a stage other than the main one. Tests replace the `clock`.
+    units per node. `stage` names a stage other than the main one. Tests replace the `clock`.
 
     >>> meter = Meter(lambda progress: print(progress.done, "of", progress.total, progress.unit), 2, "steps")
     >>> meter.advance(2)
@@ -45,7 +45,7 @@ class Meter:
     _: KW_ONLY
     epochs: int = 1
     nodes: int | None = None
-    part: str = ""
+    stage: str = ""
     clock: Callable[[], float] = time.perf_counter
     done: int = field(default=0, init=False)
     _reported: int = field(default=0, init=False)  # units at the last report
@@ -71,7 +71,7 @@ class Meter:
         rate = (self.done - self._reported) / max(elapsed, 1e-9)
         self._reported_at, self._reported, self._epoch = now, self.done, epoch
         per_node = self.done / self.nodes if self.nodes else None
-        self.report(Progress(epoch, self.epochs, self.done, self.total, loss, rate, self.unit, self.part, per_node))
+        self.report(Progress(epoch, self.epochs, self.done, self.total, loss, rate, self.unit, self.stage, per_node))
 
 
 @contextmanager

@@ -148,16 +148,16 @@ def test_a_table_of_edges(inspect):
     )
     assert "columns not used: 'kind'" in text
     assert "nodes 3; edges 3; ids strings; weights 1 to 3" in text
-    assert "odd: column 'kind' has one value in all rows, 'friend'" in text
-    assert "odd: 1 edges are repeated" in text
-    assert "odd: 1 edges join a node to itself" in text
+    assert "note: column 'kind' has one value in all rows, 'friend'" in text
+    assert "note: 1 edges are repeated" in text
+    assert "note: 1 edges join a node to itself" in text
 
 
 def test_a_table_of_nodes_beside_its_edges(inspect):
     text = inspect(edges_csv=EDGES, nodes_csv="name,age,town\nann,31,Ulm\nbob,44,Ulm\neve,22,Bonn\n")
     assert "column of ids name; nodes of the edges with a row 2" in text
-    assert "odd: 1 nodes of the edges have no row, such as 'dan'" in text
-    assert "odd: 1 ids of column 'name' are in no edge, such as 'eve'" in text
+    assert "note: 1 nodes of the edges have no row, such as 'dan'" in text
+    assert "note: 1 ids of column 'name' are in no edge, such as 'eve'" in text
     assert [word in text for word in ("number", "category", "44")] == [True] * 3
 
 
@@ -167,10 +167,10 @@ def test_a_table_of_nodes_alone_is_no_table_of_edges(inspect):
 
 
 def test_lines_of_words(inspect):
-    assert "odd: the first line, '7 2', is read as a header: 7 nodes" in inspect(g_txt="7 2\n1 3\n2 4\n")
+    assert "note: the first line, '7 2', is read as a header: 7 nodes" in inspect(g_txt="7 2\n1 3\n2 4\n")
     ring = "".join(f"n{at} n{(at + 1) % 9}\n" for at in range(9))
-    assert "odd: the first edge, 'one two', has two nodes that no other edge has" in inspect(g_txt=f"one two\n{ring}")
-    assert "nothing looks odd" in inspect(g_txt=ring)
+    assert "note: the first edge, 'one two', has two nodes that no other edge has" in inspect(g_txt=f"one two\n{ring}")
+    assert "no problems found" in inspect(g_txt=ring)
 
 
 def test_what_does_not_print_is_escaped(inspect):
@@ -186,7 +186,7 @@ def test_graphs_and_vectors_of_ours(tmp_path):
         VectorFile(tmp_path / name).write(graph.ids, [np.eye(3, 5, dtype=np.float32)], dim=5)
     result = CliRunner().invoke(app, ["inspect", str(tmp_path / "g.npz")])
     assert "nodes 3; edges 1; attributes 1; classes 1; nodes with a label 1" in result.stdout
-    assert "odd: 1 nodes have no edge" in result.stdout
+    assert "note: 1 nodes have no edge" in result.stdout
     for name in ("v.npz", "v.txt", "v.tsv", "v.parquet"):
         result = CliRunner().invoke(app, ["inspect", str(tmp_path / name)])
         assert f"{name}: vectors, .{name[2:]}\n  nodes 3; dim 5\n" in result.stdout, name

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from neural_brane.cli.app import app
 from neural_brane.files.graphs.formats import read_graph
-from neural_brane.files.graphs.parts import open_shards
+from neural_brane.files.graphs.shards import open_shards
 
 
 def run(*arguments):
@@ -30,7 +30,7 @@ def test_a_table_of_edges_becomes_parts_that_info_describes(edges):
     assert result.exit_code == 0, result.stderr
     assert "wrote 3 nodes, 3 edges and 2 attributes to parts, in 2 shards" in result.stdout
     shards = open_shards("parts")
-    assert shards.part(0).adjacency.data.tolist() == [6.0]
+    assert shards.shard(0).adjacency.data.tolist() == [6.0]
     assert np.concatenate([shards.ids(0), shards.ids(1)]).tolist() == ["ann", "bob", "cid"]
     shown = run("info", "parts").stdout
     assert shown.startswith("parts: graph in shards (")

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from neural_brane.files.graphs.parts import write_shards
+from neural_brane.files.graphs.shards import write_shards
 
 # These programs run as separate processes.
 collect_ignore = ["program.py", "engine_program.py", "embed_program.py", "checkpoint_program.py", "oracle.py"]

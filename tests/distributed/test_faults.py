@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from neural_brane import load
-from neural_brane.files.graphs.parts import write_shards
+from neural_brane.files.graphs.shards import write_shards
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ import pytest
 pytest.importorskip("torch")
 
 from neural_brane.linalg.eigenvectors import REPORTS
-from neural_brane.linalg.weights import tell_apart
+from neural_brane.linalg.weights import distinguishes_nodes
 from neural_brane.methods.neural_brane.parts import spectral_part
 
 NAMES = [
@@ -84,7 +84,7 @@ def test_tables_of_tensors_give_the_same(found, one_process, ranks):
 def test_every_rank_knows_the_facts_of_the_whole_graph(found, cases, ranks):
     for name, case in cases.make_cases().items():
         for one in vectors_of(found, name, ranks):
-            assert bool(one["apart"]) == tell_apart(case.graph.attributes), name
+            assert bool(one["apart"]) == distinguishes_nodes(case.graph.attributes), name
             assert one["reports"] == REPORTS, name
 
 

@@ -102,4 +102,4 @@ def test_invalid_input_is_described(topics):
     with pytest.raises(GraphError, match=r"labels.* 0 or 1"):
         classify_several(vectors, 2 * has.astype(int))
     with pytest.raises(GraphError, match=r"1 names.*4"):
-        MultiLabels.of(has, ["a"])
+        MultiLabels.from_labels(has, ["a"])

@@ -89,7 +89,7 @@ def test_a_sample_of_queries_depends_on_the_seed_alone(clouds):
 
 def test_small_blocks_change_nothing_and_every_query_is_counted(clouds):
     vectors, labels = clouds
-    known, seen = MultiLabels.of([[one] for one in labels]), []
+    known, seen = MultiLabels.from_labels([[one] for one in labels]), []
     whole = find_hits(vectors, known, np.arange(60), 3, Meter(None, 60, "queries"))
     parts = find_hits(vectors, known, np.arange(60), 3, Meter(seen.append, 60, "queries"), block_entries=500)
     for one, other in zip(whole, parts, strict=True):

@@ -98,7 +98,7 @@ def test_a_file_keeps_the_splits_of_the_same_nodes_in_any_order(ids, tmp_path):
     splits.save(tmp_path / "splits.json")
     again = Splits.load(tmp_path / "splits.json")
     assert (len(again), again.seed, again.stratify, again.tuning) == (2, 1, True, 0.25)
-    turned = again.in_order_of(ids[::-1])
+    turned = again.align_labels(ids[::-1])
     for (train, _), (other, _) in zip(splits.parts(0.5), turned.parts(0.5), strict=True):
         assert ids[train].tolist() == ids[::-1][other].tolist()
 
@@ -113,9 +113,9 @@ def test_a_file_of_another_program_needs_only_ids_and_orders(tmp_path):
 def test_splits_of_other_nodes_are_refused():
     splits = Splits.draw(IDS, CLASSES)
     with pytest.raises(EmbeddingError, match=r"1 nodes.*'hal'"):
-        splits.in_order_of(IDS[:-1])
+        splits.align_labels(IDS[:-1])
     with pytest.raises(EmbeddingError, match=r"2 nodes.*'ian'.*'joy'"):
-        splits.in_order_of(np.append(IDS, ["ian", "joy"]))
+        splits.align_labels(np.append(IDS, ["ian", "joy"]))
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_tsne_keeps_groups_together_and_gives_the_same_bits_again():
     assert points.tobytes() == tsne(vectors, seed=3).tobytes()
     distances = np.linalg.norm(points[:, None] - points[None], axis=2) + 1e9 * np.eye(len(points))
     assert (of[distances.argmin(axis=1)] == of).all()
-    assert {report.part for report in reports} == {"nearest nodes", "t-SNE"}
+    assert {report.stage for report in reports} == {"nearest nodes", "t-SNE"}
     assert reports[-1].done == reports[-1].total == layout.EARLY + layout.LATE
 
 

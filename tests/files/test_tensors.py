@@ -9,7 +9,7 @@ from neural_brane.errors import EmbeddingError
 from neural_brane.files import tensors
 from neural_brane.files.tensors import Kind, list_arrays, read, read_about, read_arrays, write
 
-THING = Kind("thing", "7", EmbeddingError, mend="make it again", outdated="ask for a newer one", mark="thing")
+THING = Kind("thing", "7", EmbeddingError, advice="make it again", outdated="ask for a newer one", mark="thing")
 OTHER = THING._replace(noun="book", mark="book")
 ARRAYS = {
     "doubles": np.arange(6.0).reshape(2, 3).T,

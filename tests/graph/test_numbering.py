@@ -8,7 +8,7 @@ import pytest
 
 from neural_brane.graph.adjacency import Rules, assemble
 from neural_brane.graph.ids import encode
-from neural_brane.graph.numbering import Numbering, names_of
+from neural_brane.graph.numbering import Numbering, names_in_bytes
 from neural_brane.graph.scatter import scatter_edges
 
 WORDS = ["", "a", "aa", "b" * 7, "b" * 8, "c" * 15, "c" * 16, "d" * 17, "é", "日本語の名前です", "x" * 200, "🙂" * 5]
@@ -27,7 +27,7 @@ def names() -> list[str]:
 def test_names_are_numbered_by_first_appearance(names, threads, block):
     numbering = Numbering(threads=threads, slots=4)
     for at in range(0, len(names), block):
-        numbering.add(names_of(pl.Series(names[at : at + block])))
+        numbering.add(names_in_bytes(pl.Series(names[at : at + block])))
     codes, ids = numbering.finish()
     order = {name: at for at, name in enumerate(dict.fromkeys(names))}
     assert ids.tolist() == list(order)
@@ -55,8 +55,8 @@ def test_names_with_equal_hashes_get_different_numbers(monkeypatch):
     monkeypatch.setattr("neural_brane.graph.numbering.make_keys", one_key)
     numbering = Numbering(threads=1)
     long = ["p" * 20, "q" * 20, "p" * 20, "q" * 21]
-    numbering.add(names_of(pl.Series(long)))
-    numbering.add(names_of(pl.Series(long[::-1])))
+    numbering.add(names_in_bytes(pl.Series(long)))
+    numbering.add(names_in_bytes(pl.Series(long[::-1])))
     codes, ids = numbering.finish()
     assert made == [4, 4]
     assert ids.tolist() == ["p" * 20, "q" * 20, "q" * 21]

@@ -5,7 +5,7 @@ from scipy import sparse
 from neural_brane import synthetic
 from neural_brane.kernels.cpu.lanes import Largest, step_rows
 from neural_brane.kernels.model import rows_of
-from neural_brane.linalg.weights import spread, transition, weighted_steps
+from neural_brane.linalg.weights import restart_walk, spread, transition
 
 
 def walk_and_start():
@@ -31,7 +31,7 @@ def test_it_is_the_weighted_sum_of_powers(restart):
     expected = restart * sum((1 - restart) ** length * power for length, power in enumerate(powers))
     found = spread(walk, start, restart=restart, steps=4, most=start.shape[1])
     np.testing.assert_allclose(found.toarray(), expected, rtol=1e-5)
-    sums = weighted_steps(walk, start.sum(axis=1), restart=restart, steps=4)
+    sums = restart_walk(walk, start.sum(axis=1), restart=restart, steps=4)
     np.testing.assert_allclose(sums, expected.sum(axis=1), rtol=1e-12)
 
 

@@ -3,7 +3,14 @@ import pytest
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from neural_brane.linalg.weights import average_scales, inverse_frequency, link_scales, tell_apart, transition, weigh
+from neural_brane.linalg.weights import (
+    average_scales,
+    distinguishes_nodes,
+    inverse_frequency,
+    link_scales,
+    transition,
+    weigh,
+)
 
 
 def test_weights_are_scikit_learns_tfidf(small_graph):
@@ -61,4 +68,4 @@ def test_without_links_a_node_is_its_own_average():
     ],
 )
 def test_an_attribute_that_all_nodes_have_alike_tells_nothing(amounts, told):
-    assert tell_apart(sparse.csr_array(np.array(amounts, np.float32))) == told
+    assert distinguishes_nodes(sparse.csr_array(np.array(amounts, np.float32))) == told

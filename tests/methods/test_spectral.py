@@ -136,7 +136,7 @@ def test_attributes_tell_classes_where_there_are_no_links(method, planted):
 @pytest.mark.parametrize("weights", [(1.0, 0.0), (0.0, 1.0)])
 def test_with_neither_links_nor_attributes_there_is_nothing_to_learn(weights):
     bare = AttributedGraph.from_sparse(sparse.eye_array(5))
-    with pytest.raises(GraphError, match="no attribute .* no edges"):
+    with pytest.raises(GraphError, match=r"no attribute .* no edges"):
         PropagatedAttributes(weights=weights).fit(bare)
 
 

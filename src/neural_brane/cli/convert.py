@@ -106,9 +106,9 @@ def shard(
     brane shard edges.csv --source follower --target followed -o shards
     """
     from neural_brane.files import datasets
-    from neural_brane.files.graphs.parts import check_vacant, write_shards
     from neural_brane.files.graphs.sharding import Plan, shard_files
     from neural_brane.files.graphs.sharding_reading import find_edges
+    from neural_brane.files.graphs.shards import check_vacant, write_shards
     from neural_brane.files.storage import check_distinct
     from neural_brane.graph.memory import parse_size
 

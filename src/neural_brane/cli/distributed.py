@@ -120,7 +120,7 @@ def train_as_rank(work: Work, log: Path | None, start: float) -> None:
     """Train as one rank of the job that started this process."""
     from neural_brane.distributed.embedding import embed_shards
     from neural_brane.distributed.launch import advice, count, join
-    from neural_brane.files.graphs.parts import open_shards
+    from neural_brane.files.graphs.shards import open_shards
     from neural_brane.files.vectors.formats import merge_parts
     from neural_brane.methods.training import resolve
 
@@ -154,7 +154,7 @@ def sharded(work: Work, job: Job) -> Iterator[Path]:
     If the source is not such a folder, one rank of each host writes the shards beside the output, and removes them
     when all ranks are done.
     """
-    from neural_brane.files.graphs.parts import MANIFEST, write_shards
+    from neural_brane.files.graphs.shards import MANIFEST, write_shards
 
     if (Path(work.source) / MANIFEST).is_file():
         yield Path(work.source)
@@ -185,7 +185,13 @@ def sharded(work: Work, job: Job) -> Iterator[Path]:
 @contextmanager
 def ending_together(job: Job) -> Iterator[None]:
     """If the block fails, let one rank print why; a rank that fails because another one ended stays silent."""
-    from neural_brane.distributed.launch import forgo_restarts, has_said, is_consequence, is_first, wait_until_said
+    from neural_brane.distributed.launch import (
+        forgo_restarts,
+        is_consequence,
+        is_first,
+        mark_printed,
+        wait_until_printed,
+    )
 
     try:
         yield
@@ -201,8 +207,8 @@ def ending_together(job: Job) -> Iterator[None]:
             else:
                 traceback.print_exception(error)
             sys.stderr.flush()
-            has_said(job.store)
+            mark_printed(job.store)
         else:
-            wait_until_said(job.store)
+            wait_until_printed(job.store)
         forgo_restarts()
         raise typer.Exit(2) from None

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from neural_brane.embedding import Embedding
-    from neural_brane.experiments.estimate import Estimate, Several
+    from neural_brane.experiments.estimate import Estimate, RankDetails
     from neural_brane.graph import AttributedGraph
     from neural_brane.methods.base import Embedder
 
@@ -48,7 +48,7 @@ def embed(
     brane embed stdlib --method node2vec --set walk_length=40 -o vectors.npz
     brane embed edges.csv --nodes people.csv --save-model m.brane
     """
-    from neural_brane.experiments.estimate import look_at
+    from neural_brane.experiments.estimate import find_sizes
     from neural_brane.files.storage import check_writable
     from neural_brane.methods.training import check_room
 
@@ -70,7 +70,7 @@ def embed(
     if checkpoint is not None:
         check_writable(checkpoint, CheckpointError)
     log_to(log)
-    look = look_at(source, lambda: reading.read(source))
+    look = find_sizes(source, lambda: reading.read(source))
     checked = type(model)(**model.parameters_in_force())
     check_room(checked, look.sizes, beside=0 if look.graph else look.sizes.graph_bytes)  # before reading if possible
     graph = look.graph or reading.read(source)
@@ -195,13 +195,13 @@ class Results:
 def read_alike(source: str | None, reading: Links, model: Embedder) -> AttributedGraph:
     """Read a graph; its table of nodes is encoded by the rules of the model's training."""
     from neural_brane.files.nodes import read_node_frame
-    from neural_brane.graph.convert import join_alike
+    from neural_brane.graph.convert import join_new_nodes
 
     if reading.nodes is None:
         return reading.read(str(source))
     links = None if source is None else replace(reading, nodes=None, id_column=None).read(source)
     frame, place = read_node_frame(reading.nodes)
-    return join_alike(links, frame, model.graph_, place=place, id=reading.id_column)
+    return join_new_nodes(links, frame, model.graph_, place=place, id=reading.id_column)
 
 
 def learn(model: Embedder, graph: AttributedGraph, results: Results, labels: np.ndarray | None) -> None:
@@ -255,11 +255,11 @@ def estimate(
     brane estimate synthetic:1000000000 --ranks 64
     """
     from neural_brane.experiments.estimate import estimate as estimate_training
-    from neural_brane.experiments.estimate import look_at
+    from neural_brane.experiments.estimate import find_sizes
 
     kind = find_method(method)
     model = kind(**training.parameters(kind))
-    look = look_at(source, lambda: reading.read(source))
+    look = find_sizes(source, lambda: reading.read(source))
     estimated = estimate_training(
         look.graph or look.sizes,
         model,
@@ -298,7 +298,7 @@ def show_estimate(estimated: Estimate) -> None:
     echo(estimated.verdict)
 
 
-def show_several(several: Several) -> None:
+def show_several(several: RankDetails) -> None:
     """Print the memory that the ranks of a host share and the bytes that a rank sends per step."""
     from neural_brane.graph.memory import show_size
 

@@ -239,7 +239,7 @@ def choose_splits(known: Labelled, how: Scoring) -> Splits:
     elif how.splits is not None or how.stratify:
         raise ParameterError(f"{how.splits_from} determines the splits; leave out --splits and --stratify")
     else:
-        chosen = Splits.load(how.splits_from).in_order_of(known.ids)
+        chosen = Splits.load(how.splits_from).align_labels(known.ids)
     if how.save_splits is not None:
         chosen.save(how.save_splits)
     return chosen

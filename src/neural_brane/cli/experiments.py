@@ -20,7 +20,7 @@ from neural_brane.methods.parameters import DIM
 
 if TYPE_CHECKING:
     from neural_brane.experiments.compare import Comparison, Order, Standing
-    from neural_brane.experiments.compute import Ended, Targets, Task
+    from neural_brane.experiments.compute import FinishedCall, Targets, Task
     from neural_brane.experiments.store import Training
     from neural_brane.experiments.tune import Candidate
     from neural_brane.graph import AttributedGraph
@@ -115,9 +115,9 @@ def choose_labels(
     """Return the graph with its classes, or the graph and labels that are numbers or several per node."""
     import numpy as np
 
-    from neural_brane.experiments.compute import in_order_of
+    from neural_brane.experiments.compute import align_labels
     from neural_brane.files import datasets
-    from neural_brane.files.nodes import as_series, kind_of, plain_lines, to_targets
+    from neural_brane.files.nodes import label_kind, label_lines, label_series, to_targets
 
     kind = "several" if "multilabel" in tasks else "number" if "regress" in tasks else None
     kind = "class" if {"classify", "cluster"} & set(tasks) else kind
@@ -125,14 +125,14 @@ def choose_labels(
         ids, targets = datasets.read_targets(source, kind=kind)  # type: ignore[arg-type]
     elif graph.labels is not None and (from_table or kind):
         known = graph.labels != ""
-        lines = plain_lines(f"labels of '{graph.name}'", graph.ids[known], as_series(graph.labels[known]))
-        kind = kind or (kind_of(lines) if known.any() else "class")
+        lines = label_lines(f"labels of '{graph.name}'", graph.ids[known], label_series(graph.labels[known]))
+        kind = kind or (label_kind(lines) if known.any() else "class")
         ids, targets = (graph.ids, graph.labels) if kind == "class" else to_targets(lines, kind)  # type: ignore[arg-type]
     else:
         return graph, None
     if isinstance(targets, np.ndarray) and targets.dtype.kind != "f":
         return graph.relabelled(dict(zip(ids.tolist(), targets.tolist(), strict=True))), None
-    return graph, in_order_of(graph, ids, targets)
+    return graph, align_labels(graph, ids, targets)
 
 
 def show_bars(task: Task, standings: Sequence[Standing]) -> None:
@@ -293,7 +293,7 @@ def reproduce(
     brane reproduce --table classification --methods tadw --datasets citeseer
     brane reproduce --all --runs 10 --jobs 8 --device cuda -o results
     """
-    from neural_brane.experiments.reproduce.plan import FULL, OUTPUTS, left_out
+    from neural_brane.experiments.reproduce.plan import FULL, OUTPUTS, uninstalled_methods
     from neural_brane.experiments.reproduce.plan import quick as quick_scale
     from neural_brane.experiments.reproduce.results import read_json, stale
     from neural_brane.experiments.reproduce.run import prepare
@@ -312,7 +312,7 @@ def reproduce(
     done = itertools.count(finished + 1)
     if (output / "results.json").exists() and (changed := stale(read_json(output / "results.json"))):
         echo(f"trained again, because the code now computes other vectors: {', '.join(changed)}", err=True)
-    if not methods and (absent := left_out()):
+    if not methods and (absent := uninstalled_methods()):
         echo(f"left out: {', '.join(absent)}; to train them too: pip install 'neural-brane[torch]'", err=True)
     results = run(
         work,
@@ -326,7 +326,7 @@ def reproduce(
         raise Exit(1)
 
 
-def in_a_line(ended: Ended[Training]) -> str:
+def in_a_line(ended: FinishedCall[Training]) -> str:
     """Describe a finished training in one line."""
     training, record = ended.task, ended.result
     name = f"{training.method} on {training.dataset}, run {training.seed}"

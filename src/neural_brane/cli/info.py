@@ -36,11 +36,11 @@ def info(
     brane info vectors.npz --json
     brane info folder              vectors in several files
     """
-    from neural_brane.files.contents import look_into
+    from neural_brane.files.contents import identify_file
     from neural_brane.graph.memory import show_size
 
     for path in files:
-        contents = look_into(path)
+        contents = identify_file(path)
         if as_json:
             echo(json.dumps(contents.as_dict()))
             continue
@@ -72,7 +72,7 @@ def inspect(
     files: Annotated[list[Path], Argument(help="Graphs, tables or vectors.")],
     nodes: Annotated[Path | None, o.option("file", "Table of nodes that belongs to the edges.")] = None,
 ) -> None:
-    r"""Show how files would be read, and what looks odd in them.
+    r"""Show how files would be read, and what may be wrong in them.
 
     FILES are graph files, tables of edges or vectors; - reads standard input.
 
@@ -93,8 +93,8 @@ def inspect(
 
 
 def show_report(report: Report) -> None:
-    """Print how a file would be read: its counts, columns, first lines and oddities."""
-    echo(plain(f"{report.path}: {report.told}", width=1000))
+    """Print how a file would be read: its counts, columns, first lines and problems."""
+    echo(plain(f"{report.path}: {report.description}", width=1000))
     counts = "; ".join(f"{name} {as_text(name, count)}" for name, count in report.counts.items())
     echo(plain(f"  {counts}", width=1000))
     if report.columns:
@@ -107,10 +107,10 @@ def show_report(report: Report) -> None:
     if report.rows:
         lines = [[plain(cell) for cell in row] for row in report.rows]
         show_table([plain(one) for one in report.titles], lines, title="first lines")
-    for odd in report.odd:
-        echo(plain(f"  odd: {odd}", width=1000))
-    if not report.odd:
-        echo("  nothing looks odd")
+    for problem in report.problems:
+        echo(plain(f"  note: {problem}", width=1000))
+    if not report.problems:
+        echo("  no problems found")
 
 
 def plain(text: str, *, width: int = WIDTH) -> str:

@@ -167,8 +167,8 @@ def _lines(text: Describe, clock: Clock, begun: float, write: Write, quiet: floa
     def report(progress: Progress) -> None:
         nonlocal part, shown, written_at, quiet_until
         now = clock()
-        if progress.part != part:
-            part, shown = progress.part, 0
+        if progress.stage != part:
+            part, shown = progress.stage, 0
             quiet_until = now + QUIET if part else begun + quiet
         reached = PROGRESS_LINES * progress.done // max(progress.total, 1)
         if now >= quiet_until and (reached > shown or now - written_at >= EVERY):
@@ -215,8 +215,8 @@ def _display(
 
 def describe(progress: Progress) -> str:
     """Return the state of a training as text."""
-    if progress.part:
-        return f"{progress.part}: {progress.done} of {progress.total} {progress.unit}"
+    if progress.stage:
+        return f"{progress.stage}: {progress.done} of {progress.total} {progress.unit}"
     loss = "" if progress.loss is None else f" · loss {progress.loss:.4f}"
     digits = 0 if progress.rate >= 10 else 1
     speed = f"{progress.rate:,.{digits}f} {progress.unit}/s"

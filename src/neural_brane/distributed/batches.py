@@ -13,7 +13,7 @@ import numpy as np
 
 from neural_brane.distributed.exchange import Exchange, Requests, block_size, node_range
 from neural_brane.errors import GraphError
-from neural_brane.files.graphs.parts import MemoryShards, Part, Rows, Shards
+from neural_brane.files.graphs.shards import MemoryShards, Rows, Shard, Shards
 from neural_brane.kernels.compiling import njit
 from neural_brane.kernels.model import Bags
 from neural_brane.sampling.tables import AliasTable, alias_table
@@ -151,8 +151,8 @@ class GraphRows:
         self.own = own = node_range(shards.nodes, self.exchange.rank, self.exchange.ranks)
         bounds = shards.bounds
         overlap = [k for k in range(len(shards)) if bounds[k] < own.stop and bounds[k + 1] > own.start]
-        parts = [shards.part(k) for k in overlap]
-        self._pieces = [Part(part.first, _plain(part.adjacency), _plain(part.attributes)) for part in parts]
+        parts = [shards.shard(k) for k in overlap]
+        self._pieces = [Shard(part.first, _plain(part.adjacency), _plain(part.attributes)) for part in parts]
         self._bounds = np.array([piece.first for piece in self._pieces], np.int64)
         known = [data for piece in self._pieces if (data := piece.adjacency.data) is not None and len(data)]
         low = min((float(data.min()) for data in known), default=1.0)
@@ -220,7 +220,7 @@ class GraphRows:
     def _request(self, nodes: np.ndarray) -> Requests:
         return Requests(self.exchange, np.asarray(nodes, np.int64), self.nodes)
 
-    def _by_piece(self, nodes: np.ndarray) -> Iterator[tuple[Part, Any]]:
+    def _by_piece(self, nodes: np.ndarray) -> Iterator[tuple[Shard, Any]]:
         """Yield each shard that contains some of the own nodes, and the positions of these nodes."""
         if len(self._pieces) == 1:
             yield self._pieces[0], slice(None)

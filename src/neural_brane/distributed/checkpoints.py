@@ -32,7 +32,7 @@ from torch.distributed.checkpoint.metadata import (
 )
 
 from neural_brane.errors import CheckpointError
-from neural_brane.files.checkpoints import AFRESH, require_same
+from neural_brane.files.checkpoints import START_AGAIN, require_same
 from neural_brane.files.storage import Manifest, atomic, describe_files
 
 # PyTorch would pickle the layout of its files, and loading a pickle can run any code. So the layout is saved as JSON,
@@ -128,7 +128,7 @@ class CheckpointManifest(Manifest):
     VERSION: ClassVar = 1
     ERROR: ClassVar = CheckpointError
     FILE: ClassVar = "checkpoint.json"
-    AGAIN: ClassVar = "it cannot be used"
+    REPAIR: ClassVar = "it cannot be used"
 
     run: dict[str, Any]
     step: int
@@ -180,7 +180,7 @@ class Checkpoints:
             self._found = self.folder / name, manifest
             return manifest
         if damage:
-            raise CheckpointError(f"{'; '.join(damage)}; all checkpoints in {self.folder} are damaged; {AFRESH}")
+            raise CheckpointError(f"{'; '.join(damage)}; all checkpoints in {self.folder} are damaged; {START_AGAIN}")
         return None
 
     def read(self, tensors: Mapping[str, Any]) -> None:
@@ -194,10 +194,10 @@ class Checkpoints:
                     stored = manifest.layout["tensors"].get(name)
                     if stored is None or stored["size"] != list(tensor.size()):
                         size = "missing" if stored is None else stored["size"]
-                        raise CheckpointError(f"{path}: '{name}' is {size}, not {list(tensor.size())}; {AFRESH}")
+                        raise CheckpointError(f"{path}: '{name}' is {size}, not {list(tensor.size())}; {START_AGAIN}")
                 dcp.load(in_blocks(tensors, self.group), storage_reader=reader, process_group=self.group)
         except CheckpointException as error:
-            raise CheckpointError(f"{path}: cannot be read ({_first(error)}); {AFRESH}") from error
+            raise CheckpointError(f"{path}: cannot be read ({_first(error)}); {START_AGAIN}") from error
 
     def save(self, step: int, tensors: Mapping[str, Any], numbers: Mapping[str, Any]) -> None:
         """Save the state before `step`; warn and continue if it cannot be written.

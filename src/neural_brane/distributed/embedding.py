@@ -33,7 +33,7 @@ from neural_brane.distributed.model import CPUStep, ShardedModel
 from neural_brane.distributed.spectral import OwnGraph, join_own, spectral_part
 from neural_brane.errors import ParameterError
 from neural_brane.files.checkpoints import identify
-from neural_brane.files.graphs.parts import Shards, open_shards, parts_of
+from neural_brane.files.graphs.shards import Shards, divide, open_shards
 from neural_brane.files.vectors.parts import PartWriter, finish
 from neural_brane.graph import AttributedGraph
 from neural_brane.kernels import cpu
@@ -284,9 +284,9 @@ class ShardFacts(Facts):
         self._shards, self._exchange, self.nodes = shards, exchange, shards.nodes
 
     @cached_property
-    def tell_apart(self) -> bool:
+    def distinguishes_nodes(self) -> bool:
         """True if some attribute distinguishes nodes."""
-        return OwnGraph(self._shards, self._exchange).tell_apart
+        return OwnGraph(self._shards, self._exchange).distinguishes_nodes
 
     @cached_property
     def can_rank(self) -> bool:
@@ -348,7 +348,7 @@ def own_spectral(shards: AnyShards, ranks: Ranks, settings: dict[str, Any], seed
     if not settings["spectral_dim"]:
         return Decomposition.empty(len(node_range(shards.nodes, ranks.host.rank, ranks.host.ranks)))
     progress = settings["progress"] if ranks.host.rank == 0 else None
-    meter = Meter(progress, REPORTS, "steps", part="spectral part")
+    meter = Meter(progress, REPORTS, "steps", stage="spectral part")
     return spectral_part(shards, ranks.host, settings, seed, report=meter.advance)
 
 
@@ -500,7 +500,7 @@ def learn_graph(
             raise ParameterError("the process group uses NCCL, but device='distributed' trains on CPUs; use gloo")
         stack.enter_context(cpu.threads(settings["threads"]))
         seed = int(host.from_first(np.array([seed], np.int64))[0])  # a random seed differs between ranks
-        shards, ranks = parts_of(graph), Ranks(host, host)
+        shards, ranks = divide(graph), Ranks(host, host)
         own = own_spectral(shards, ranks, settings, seed)
         spectral = Decomposition(host.gather(own.vectors), own.values)
         if settings["spectral_dim"] == settings["dim"]:

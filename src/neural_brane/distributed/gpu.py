@@ -136,7 +136,7 @@ class GPUStep(Step):
                 torch.mul(arrived.detach(), model.scale, out=own)
             small.weight.copy_(model.weight)
             small.bias.copy_(model.bias)
-            trainer.reload()
+            trainer.reload_layer()
             loss = trainer.launch(batch.triplets)[0]
         with self.phase("exchange"):
             self.send_changes(rows, trained)
@@ -163,7 +163,7 @@ def prepare_gpu(
     shards: Any, model: ShardedModel, kernel: Settings, settings: dict[str, Any], seed: int, phase: Phase
 ) -> tuple[DeviceBatches, Callable[[DeviceBatch], torch.Tensor], int]:
     """Return a maker of batches, the training step on GPUs, and the number of losses to read at once."""
-    parts = [shards.part(number) for number in range(len(shards))]
+    parts = [shards.shard(number) for number in range(len(shards))]
     attributes = sparse.vstack([part.attributes.matrix(shards.attributes) for part in parts], format="csr")
     adjacency = sparse.vstack([part.adjacency.matrix(shards.nodes) for part in parts], format="csr")
     options = {name: settings[name] for name in ("negative_power", "allow_self_negative")}

@@ -258,13 +258,13 @@ def is_first(store: Any, rank: int) -> bool:
     return False
 
 
-def has_said(store: Any) -> None:
+def mark_printed(store: Any) -> None:
     """Let the other ranks know that the first error is printed, so that they may end."""
     with suppress(RuntimeError):
         store.set(PRINTED, "1")
 
 
-def wait_until_said(store: Any) -> None:
+def wait_until_printed(store: Any) -> None:
     """Wait until the first error is printed, because a launcher that ends the job kills all ranks at once."""
     with suppress(RuntimeError):
         store.wait([PRINTED], REPORT_PATIENCE)

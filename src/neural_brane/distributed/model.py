@@ -227,7 +227,7 @@ class CPUStep(Step):
         with self.phase("kernel"):
             trained = [arrived.detach() * model.scale for arrived in rows]  # a copy, also when scale is 1
             weight, bias = (theta.clone() for theta in (model.weight, model.bias))
-            self._trainer.turn_to(Model(*(theta.numpy() for theta in (*trained, weight, bias))), *batch.bags)
+            self._trainer.switch_model(Model(*(theta.numpy() for theta in (*trained, weight, bias))), *batch.bags)
             loss = self._trainer(batch.triplets[None])[0]
         with self.phase("exchange"):
             self.send_changes(rows, trained)

@@ -9,9 +9,9 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.distributed.exchange import Exchange, Requests, node_range, owners
-from neural_brane.files.graphs.parts import Rows
+from neural_brane.files.graphs.shards import Rows
 from neural_brane.kernels.threads import SLAB_COLUMNS
-from neural_brane.linalg.eigenvectors import arrange_hops, leading_eigenvectors
+from neural_brane.linalg.eigenvectors import factor_hops, leading_eigenvectors
 from neural_brane.linalg.tables import BLOCK_ROWS, Table, Tables, tables_on
 from neural_brane.linalg.weights import average_scales, link_scales, rarity, weigh
 from neural_brane.methods.neural_brane.parts import Joint, join
@@ -64,7 +64,7 @@ def own_matrix(shards: Any, kind: str, width: int, exchange: Exchange, most_rows
     for number, (first, last) in enumerate(pairwise(shards.bounds)):
         if first >= nodes.stop or last <= nodes.start:
             continue
-        rows = getattr(shards.part(number), kind)
+        rows = getattr(shards.shard(number), kind)
         indptr = rows.indptr[max(nodes.start - first, 0) : min(nodes.stop, last) - first + 1]
         entries = slice(int(indptr[0]), int(indptr[-1]))
         lengths.append(np.diff(indptr))
@@ -133,7 +133,7 @@ class OnRanks(Tables):
         """Return a sparse matrix that `@` multiplies with tables."""
         return FetchedRows(self, matrix.rounds, [self.local.matrix(piece) for piece in matrix.pieces()])
 
-    def both_ways(self, matrix: OwnMatrix) -> tuple["FetchedRows", "ReturnedRows"]:
+    def with_transpose(self, matrix: OwnMatrix) -> tuple["FetchedRows", "ReturnedRows"]:
         """Return a sparse matrix and its transpose, which uses the same requests."""
         local, pieces = self.local, matrix.pieces()
         fetched = FetchedRows(self, matrix.rounds, [local.matrix(piece) for piece in pieces])
@@ -253,7 +253,7 @@ def _stack(first: Table, second: Table) -> Table:
 
 
 class OwnGraph:
-    """The rows of a graph that a rank owns, for `arrange_hops`; counts and flags are those of the whole graph.
+    """The rows of a graph that a rank owns, for `factor_hops`; counts and flags are those of the whole graph.
 
     All ranks use its members in the same order. most_rows: rows of other ranks in memory at a time.
     """
@@ -284,7 +284,7 @@ class OwnGraph:
         return own.collect(np.bincount(own.matrix.indices, minlength=own.matrix.shape[1]))
 
     @cached_property
-    def tell_apart(self) -> bool:
+    def distinguishes_nodes(self) -> bool:
         """True if some attribute distinguishes nodes: not all nodes have it in the same amount."""
         nodes, matrix = self.shards.nodes, self.attributes.matrix
         if self._sum(np.count_nonzero((self.holders > 0) & (self.holders < nodes))):
@@ -296,7 +296,7 @@ class OwnGraph:
 
     def bags(self) -> OwnMatrix | None:
         """Return the attributes weighted by rarity, or None if no attribute distinguishes nodes."""
-        if not self.tell_apart:
+        if not self.distinguishes_nodes:
             return None
         own = self.attributes
         weights = own.fetch(rarity(self.holders, self.shards.nodes))
@@ -334,7 +334,7 @@ def spectral_part(
     """
     graph = OwnGraph(shards, exchange, most_rows)
     tables = OnRanks(tables_on(exchange.device.type, settings["threads"]), exchange)
-    hops = arrange_hops(graph, settings["hop_weights"], link_weight=settings["link_weight"])
+    hops = factor_hops(graph, settings["hop_weights"], link_weight=settings["link_weight"])
     product = HopProduct(hops, tables)
     del graph, hops  # with several rounds, the product has its own copy of the entries
     values, vectors = leading_eigenvectors(product, settings["spectral_dim"], tables=tables, seed=seed, report=report)

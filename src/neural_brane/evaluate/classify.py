@@ -219,7 +219,7 @@ def classify_several(
     """
     if not 0 < C < np.inf:
         raise ParameterError(f"C={C!r} makes no sense; give a number above 0")
-    given = MultiLabels.of(labels)
+    given = MultiLabels.from_labels(labels)
     labelled = given.counts > 0
     table = labelled_rows(vectors, labelled, "lists of labels")
     known = given[labelled].without_unused()

@@ -72,7 +72,7 @@ def cluster(
     with one_blas_thread():  # else the order of sums, and so the last bits, would depend on the number of threads
         for start in range(starts):
             own_seed = int(np.random.SeedSequence((seed, start)).generate_state(1)[0])
-            found = run_k_means(table, k, own_seed, starts=1, mend="did training collapse?")
+            found = run_k_means(table, k, own_seed, starts=1, advice="did training collapse?")
             nmi, ari = normalized_mutual_info_score(target, found), adjusted_rand_score(target, found)
             scores.append((float(nmi), purity(target, found), float(ari)))
             meter.advance()

@@ -314,7 +314,7 @@ class Splits:
         for order in self.orders:
             yield order[:size], order[size:]
 
-    def in_order_of(self, ids: np.ndarray) -> Splits:
+    def align_labels(self, ids: np.ndarray) -> Splits:
         """Return the same splits as rows of `ids`, which must be the same nodes in any order."""
         rows = locate(ids, self.ids)
         extra = ids[np.setdiff1d(np.arange(len(ids)), rows)]

@@ -85,11 +85,11 @@ def retrieve(
     several = isinstance(labels, MultiLabels) or matrix
     several = several or not all(isinstance(one, str | int | np.integer) for one in labels)
     if several:
-        given = MultiLabels.of(labels)
+        given = MultiLabels.from_labels(labels)
     else:
         classes = np.asarray(labels).astype(str)
         rows = np.flatnonzero(are_labelled(classes))
-        given = MultiLabels.of_pairs(rows, classes[rows], len(classes))
+        given = MultiLabels.from_pairs(rows, classes[rows], len(classes))
     labelled = given.counts > 0
     table, known = labelled_rows(vectors, labelled, "labels"), given[labelled].without_unused()
     check_several(len(known.names))

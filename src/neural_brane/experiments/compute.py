@@ -49,7 +49,7 @@ OUT_OF_TIME = "took longer than the time limit"
 
 
 @dataclass(frozen=True, slots=True)
-class Ended(Generic[T]):
+class FinishedCall(Generic[T]):
     """A finished call: its result, or why it failed."""
 
     task: T
@@ -59,7 +59,7 @@ class Ended(Generic[T]):
 
 def run(
     function: Callable[[T], Any], tasks: Sequence[T], *, jobs: int, isolated: bool = True, timeout: float | None = None
-) -> Iterator[Ended[T]]:
+) -> Iterator[FinishedCall[T]]:
     """Call `function` with each task, `jobs` at a time, and yield each call as it ends.
 
     Every call runs in a new process. A call that raises an error, or whose process is killed, is yielded with its
@@ -87,12 +87,12 @@ def run(
             process.kill()
 
 
-def _call(function: Callable[[T], Any], task: T) -> Ended[T]:
+def _call(function: Callable[[T], Any], task: T) -> FinishedCall[T]:
     """Call the function in this process; a `BraneError` becomes the call's failure, others are raised."""
     try:
-        return Ended(task, function(task))
+        return FinishedCall(task, function(task))
     except BraneError as error:
-        return Ended(task, failure=str(error))
+        return FinishedCall(task, failure=str(error))
 
 
 class Process(Generic[T]):
@@ -107,7 +107,7 @@ class Process(Generic[T]):
         self._process.start()
         sender.close()
 
-    def end(self) -> Ended[T]:
+    def end(self) -> FinishedCall[T]:
         """Wait for the call to end, and return its result or its failure."""
         try:
             result, failure = self.answer.recv()
@@ -120,7 +120,7 @@ class Process(Generic[T]):
                 failure = OUT_OF_TIME
         self._process.join()
         self.answer.close()
-        return Ended(self.task, result, failure)
+        return FinishedCall(self.task, result, failure)
 
     def kill(self) -> None:
         """Kill the process."""
@@ -228,7 +228,7 @@ def compute_missing(
     jobs: int = 1,
     isolated: bool = True,
     timeout: float | None = None,
-) -> Iterator[Ended[Training]]:
+) -> Iterator[FinishedCall[Training]]:
     """Compute the trainings that the store does not contain, `jobs` at a time; store and yield each as it ends.
 
     labels: predicted instead of the graph's classes; see `score`. isolated, timeout: see `run`. A training in a
@@ -360,10 +360,10 @@ def as_targets(labels: Any) -> Targets | None:
         return labels
     if isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype.kind in "fiu":
         return labels.astype(np.float64)
-    return MultiLabels.of(labels)
+    return MultiLabels.from_labels(labels)
 
 
-def in_order_of(graph: AttributedGraph, ids: np.ndarray, targets: Targets) -> Targets:
+def align_labels(graph: AttributedGraph, ids: np.ndarray, targets: Targets) -> Targets:
     """Return labels by id as labels of all nodes of the graph; nodes that are not in `ids` have none."""
     rows = locate(graph.ids, ids)
     if (rows < 0).any():
@@ -371,7 +371,7 @@ def in_order_of(graph: AttributedGraph, ids: np.ndarray, targets: Targets) -> Ta
         raise GraphError(f"labels name node {unknown!r}, which is not in the graph; drop it, or use matching labels")
     if isinstance(targets, MultiLabels):
         pairs = targets.members.tocoo()
-        return MultiLabels.of_pairs(rows[pairs.row], np.array(targets.names)[pairs.col], len(graph))
+        return MultiLabels.from_pairs(rows[pairs.row], np.array(targets.names)[pairs.col], len(graph))
     numbers = np.full(len(graph), np.nan)
     numbers[rows] = targets
     return numbers

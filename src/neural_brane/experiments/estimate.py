@@ -14,7 +14,7 @@ from neural_brane.distributed.estimate import PROGRAM_BYTES as RANK_BYTES
 from neural_brane.distributed.estimate import RankEstimate, estimate_rank
 from neural_brane.errors import GraphError, ParameterError
 from neural_brane.files.datasets import SYNTHETIC, synthetic_nodes
-from neural_brane.files.graphs.parts import MANIFEST, open_shards
+from neural_brane.files.graphs.shards import MANIFEST, open_shards
 from neural_brane.files.npz import open_npz
 from neural_brane.files.reading import npz_headers
 from neural_brane.graph import AttributedGraph
@@ -78,7 +78,7 @@ class Source:
     graph: AttributedGraph | None = None
 
 
-def look_at(source: str | Path, read: Callable[[], AttributedGraph]) -> Source:
+def find_sizes(source: str | Path, read: Callable[[], AttributedGraph]) -> Source:
     """Return a graph's sizes: from `synthetic:NODES`, an .npz header or a manifest of shards, else by `read()`."""
     name = str(source)
     if name.startswith(SYNTHETIC):
@@ -132,7 +132,7 @@ MOST_RANKS = 65_536  # largest number of ranks to try
 
 
 @dataclass(frozen=True, slots=True)
-class Several:
+class RankDetails:
     """Details of a training by several ranks.
 
     moments: bytes of a rank by moment and part, without program and graph. host: bytes that the ranks of a host share
@@ -175,7 +175,7 @@ class Estimate:
     triplets_per_node: float | None
     output_bytes: int
     fitting_dim: int | None  # a width that fits, if the given one does not and another does
-    several: Several | None = None
+    several: RankDetails | None = None
 
     @property
     def peak(self) -> int:
@@ -294,7 +294,7 @@ def estimate(
 
 def _of_ranks(
     source: AttributedGraph | Sizes, sizes: Sizes, method: Embedder, ranks: int, room: int | None
-) -> tuple[Several, str, dict[str, int]]:
+) -> tuple[RankDetails, str, dict[str, int]]:
     """Return the details for several ranks, the moment of a rank's peak memory, and its memory by part then."""
     if not method.distributes:
         others = " or ".join(name for name, one in METHODS.items() if one.distributes)
@@ -312,7 +312,7 @@ def _of_ranks(
             more *= 2
             if sum(_rank_memory(estimate_rank(sizes, sizes, settings, more))[1].values()) <= room:
                 fitting = more
-    several = Several(
+    several = RankDetails(
         ranks=ranks,
         moments={name: dict(parts) for name, parts in found.moments.items()},
         host=found.host,

@@ -95,7 +95,7 @@ def tsne(vectors: np.ndarray, *, seed: int = 0, progress: Reporter | None = None
     if len(vectors) < FEWEST:
         return pca(vectors)
     count = min(NEIGHBOURS, len(vectors) - 1)
-    meter, search = Meter(progress, len(vectors), "nodes", part="nearest nodes"), Exact(vectors)
+    meter, search = Meter(progress, len(vectors), "nodes", stage="nearest nodes"), Exact(vectors)
     nearest, cosines = np.empty((len(vectors), count), np.int64), np.empty((len(vectors), count), np.float32)
     for at in range(0, len(vectors), QUERIES):
         rows = np.arange(at, min(at + QUERIES, len(vectors)))
@@ -106,7 +106,7 @@ def tsne(vectors: np.ndarray, *, seed: int = 0, progress: Reporter | None = None
     perplexity = min(PERPLEXITY, nearest.shape[1] / 3)
     affinities = package.affinity.PerplexityBasedNN(knn_index=known, perplexity=perplexity, n_jobs=-1)
     start = package.initialization.rescale(pca(vectors).astype(np.float64), inplace=True)
-    meter = Meter(progress, EARLY + LATE, "iterations", part="t-SNE")
+    meter = Meter(progress, EARLY + LATE, "iterations", stage="t-SNE")
     report = {"callbacks": lambda *_: meter.advance(EVERY), "callbacks_every_iters": EVERY}
     options = report | {"n_jobs": -1, "inplace": True}
     # For few nodes a tree sums the forces faster, for many a grid.

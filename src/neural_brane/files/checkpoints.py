@@ -25,13 +25,13 @@ from neural_brane.errors import CheckpointError
 from neural_brane.files import tensors
 from neural_brane.files.storage import remove_abandoned
 
-AFRESH = "remove it to start again, or name another file"
+START_AGAIN = "remove it to start again, or name another file"
 CHECKPOINT = tensors.Kind(
     "checkpoint",
     "2",
     CheckpointError,
-    mend=f"restore it from a copy, or {AFRESH}",
-    outdated=f"finish it with the version that wrote it, or {AFRESH}",
+    advice=f"restore it from a copy, or {START_AGAIN}",
+    outdated=f"finish it with the version that wrote it, or {START_AGAIN}",
 )
 
 LIBRARIES = ("numpy", "scipy", "numba", "torch")  # their versions change the last bits of a step
@@ -109,7 +109,7 @@ def _describe(graph: Mapping[str, Any]) -> str:
 
 
 def _refusal(path: Path, why: str, advice: str = "") -> CheckpointError:
-    return CheckpointError(f"{path}: this checkpoint {why}; {advice}{AFRESH}")
+    return CheckpointError(f"{path}: this checkpoint {why}; {advice}{START_AGAIN}")
 
 
 WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)  # errors of file systems without locks
@@ -457,7 +457,7 @@ class Stage:
             trained, requested = -(-first // per_epoch), total // per_epoch
             raise CheckpointError(
                 f"{self._checkpoint.path}: this checkpoint has trained {trained:,} epochs, more than the requested "
-                f"{requested:,}; request at least {trained:,}, {AFRESH}"
+                f"{requested:,}; request at least {trained:,}, {START_AGAIN}"
             )
         fetch = arrays if callable(arrays) else lambda: arrays
         position = first

@@ -15,7 +15,7 @@ from neural_brane.files import tensors
 from neural_brane.files.graphs.edge_list import is_separated, read_edges
 from neural_brane.files.graphs.edge_table import Edges
 from neural_brane.files.graphs.formats import TEXT, find_format, read_graph
-from neural_brane.files.graphs.parts import GraphManifest, is_shards
+from neural_brane.files.graphs.shards import GraphManifest, is_shards
 from neural_brane.files.npz import open_npz
 from neural_brane.files.reading import HEAD, SIGNATURES, Unpacked, npz_headers, recognise
 from neural_brane.files.tables import TYPED, FrameFile, is_word2vec, read_frame
@@ -47,7 +47,7 @@ class Contents(NamedTuple):
         return {"file": str(self.path), "kind": self.kind, "size": self.size, **self.facts}
 
 
-def look_into(path: str | Path) -> Contents:
+def identify_file(path: str | Path) -> Contents:
     """Return the kind of a file and facts from its headers: all facts for our own files, a few for others.
 
     This does not compare checksums, because that takes a full read; the readers do it.
@@ -55,7 +55,7 @@ def look_into(path: str | Path) -> Contents:
     >>> import tempfile, neural_brane
     >>> path = tempfile.mkdtemp() + "/m.brane"
     >>> neural_brane.Attributes(dim=4, seed=0).fit(neural_brane.load("stdlib")).save(path)
-    >>> found = look_into(path)
+    >>> found = identify_file(path)
     >>> found.kind, found.facts["method"], found.facts["nodes"], found.facts["dim"]
     ('model', 'attributes', 554, 4)
     """
@@ -227,18 +227,18 @@ SHARED = (".npz", ".txt", ".csv", ".tsv", ".parquet")  # suffixes that graphs an
 
 @dataclass(slots=True)
 class Report:
-    """A report on a file: how it is read (`told`), counts, columns, first rows, and what may be wrong (`odd`).
+    """A report on a file: how it is read (`description`), counts, columns, first rows and possible problems.
 
     `ids` are the ids of its nodes.
     """
 
     path: Path
-    told: str
+    description: str
     counts: dict[str, int | str] = field(default_factory=dict)
     columns: list[Column] = field(default_factory=list)
     titles: list[str] = field(default_factory=list)
     rows: list[list[str]] = field(default_factory=list)
-    odd: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
     ids: np.ndarray | None = None
 
 
@@ -274,7 +274,7 @@ def inspect_nodes(path: Path, linked: np.ndarray | None) -> Report:
     try:
         best = choose_id(as_frame(table.frame, "nodes"), table.place, linked=linked)
     except GraphError as error:
-        report.odd.append(str(error))
+        report.problems.append(str(error))
         return report
     found = locate(linked, as_texts(table.frame[best]).fill_null(""))
     report.columns = infer_columns(table.frame, id=best)
@@ -282,10 +282,12 @@ def inspect_nodes(path: Path, linked: np.ndarray | None) -> Report:
     report.counts |= {"column of ids": best, "nodes of the edges with a row": len(places)}
     if len(places) < len(linked):
         missing = np.setdiff1d(np.arange(len(linked)), places)
-        report.odd.append(f"{len(missing):,} nodes of the edges have no row, {_examples(linked[missing])}")
+        report.problems.append(f"{len(missing):,} nodes of the edges have no row, {_examples(linked[missing])}")
     unlinked = table.frame[best].gather(np.flatnonzero(found < 0))
     if len(unlinked):
-        report.odd.append(f"{len(unlinked):,} ids of column '{best}' are in no edge, {_examples(unlinked.to_numpy())}")
+        report.problems.append(
+            f"{len(unlinked):,} ids of column '{best}' are in no edge, {_examples(unlinked.to_numpy())}"
+        )
     return report
 
 
@@ -299,22 +301,24 @@ def _inspect_table(table: FrameFile) -> Report:
         found = edge_columns(table.frame, table.place)
     except GraphError as error:
         if known_pair(names) or len(names) <= 3:
-            report.odd.append(str(error))
+            report.problems.append(str(error))
         return report
     shared = found.source.is_in(found.target.implode()).any()  # in a table of nodes, two columns seldom share values
     if not (known_pair(names) or len(names) <= 3 or shared):
         report.counts["reads as"] = "a table of nodes; give it with --nodes"
         return report
-    report.told += f"; {found.description}"
+    report.description += f"; {found.description}"
     ends, ids = found.number()
-    return _add_edges(report, Edges(ids, ends, found.weights, 0, report.told))
+    return _add_edges(report, Edges(ids, ends, found.weights, 0, report.description))
 
 
 def _report_table(table: FrameFile) -> Report:
     head = table.frame.head(SHOWN)
     report = Report(table.path, table.description, {"rows": len(table.frame)}, infer_columns(table.frame))
     constant = [column for column in report.columns if column.distinct == 1 and not column.missing]
-    report.odd = [f"column '{column.name}' has one value in all rows, {column.examples[0]!r}" for column in constant]
+    report.problems = [
+        f"column '{column.name}' has one value in all rows, {column.examples[0]!r}" for column in constant
+    ]
     report.titles = head.columns
     report.rows = [["" if value is None else str(value) for value in row] for row in head.iter_rows()]
     return report
@@ -331,16 +335,18 @@ def _add_edges(report: Report, edges: Edges) -> Report:
     if edges.weights is not None:
         report.counts["weights"] = f"{edges.weights.min():g} to {edges.weights.max():g}"
     if edges.warning:
-        report.odd.append(edges.warning.partition(": ")[2])
+        report.problems.append(edges.warning.partition(": ")[2])
     if len(ends) > len(keys):
-        report.odd.append(f"{len(ends) - len(keys):,} edges are repeated, in either direction")
+        report.problems.append(f"{len(ends) - len(keys):,} edges are repeated, in either direction")
     if loops:
-        report.odd.append(f"{loops:,} edges join a node to itself")
+        report.problems.append(f"{loops:,} edges join a node to itself")
     times = np.bincount(edges.ends.ravel(), minlength=len(edges.ids))
     first = edges.ends[0]
     if kind == "strings" and len(ends) > SHOWN and (times[first] == 1).all() and np.median(times) > 1:
         words = " ".join(edges.ids[first].tolist())
-        report.odd.append(f"the first edge, '{words}', has two nodes that no other edge has; they may be column titles")
+        report.problems.append(
+            f"the first edge, '{words}', has two nodes that no other edge has; they may be column titles"
+        )
     return report
 
 
@@ -355,10 +361,10 @@ def _inspect_graph(path: Path, graph: AttributedGraph, description: str) -> Repo
         report.counts |= {"classes": len(graph.classes), "nodes with a label": int((graph.labels != "").sum())}
     bare = int((np.diff(graph.attributes.indptr) == 0).sum())
     if bare and graph.attributes.shape[1]:
-        report.odd.append(f"{bare:,} nodes have no attribute")
+        report.problems.append(f"{bare:,} nodes have no attribute")
     alone = int((np.diff(graph.adjacency.indptr) == 0).sum())
     if alone:
-        report.odd.append(f"{alone:,} nodes have no edge")
+        report.problems.append(f"{alone:,} nodes have no edge")
     return report
 
 
@@ -373,8 +379,8 @@ def _inspect_vectors(path: Path) -> Report:
     ]
     zero = int((~table.vectors.any(axis=1)).sum())
     if zero:
-        report.odd.append(f"{zero:,} vectors are zero")
+        report.problems.append(f"{zero:,} vectors are zero")
     wrong = int((~np.isfinite(table.vectors).all(axis=1)).sum())
     if wrong:
-        report.odd.append(f"{wrong:,} vectors contain NaN or infinity")
+        report.problems.append(f"{wrong:,} vectors contain NaN or infinity")
     return report

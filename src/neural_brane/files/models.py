@@ -145,7 +145,7 @@ MODEL = tensors.Kind(
     "model",
     FORMAT,
     ModelError,
-    mend="restore it from a copy, or fit the method again and save it",
+    advice="restore it from a copy, or fit the method again and save it",
     outdated="open it with the version that wrote it ('brane info FILE' prints it), or fit and save the method again",
     mark="model",
 )

@@ -111,11 +111,11 @@ class LabelLines(NamedTuple):
     values: pl.Series  # (lines,), as `plain` returns them, without missing values
 
 
-def kind_of(lines: LabelLines) -> Kind:
+def label_kind(lines: LabelLines) -> Kind:
     """Return the kind of labels, recognised from their values.
 
     >>> import polars as pl
-    >>> kind_of(LabelLines("tags.txt", np.array([1, 1, 2]), pl.Series(["net", "text", "net"])))
+    >>> label_kind(LabelLines("tags.txt", np.array([1, 1, 2]), pl.Series(["net", "text", "net"])))
     'several'
     """
     if len(np.unique(lines.ids)) < len(lines.ids):
@@ -144,7 +144,7 @@ def to_targets(lines: LabelLines, kind: Kind, separator: str | None = None) -> t
         place = np.empty(len(ids), dtype=np.int64)
         place[order] = np.arange(len(ids))
         at, pieces = _split(lines, separator, repeated=len(ids) < len(rows))
-        return ids[order], MultiLabels.of_pairs(place[rows][at], pieces, len(ids))
+        return ids[order], MultiLabels.from_pairs(place[rows][at], pieces, len(ids))
     if len(ids) < len(rows):
         twice = ids[np.argmax(np.bincount(rows) > 1)]
         raise GraphError(f"{lines.where}: node {twice.item()!r} has several labels; score them as multilabel")
@@ -185,7 +185,7 @@ def _split(lines: LabelLines, separator: str | None, *, repeated: bool) -> tuple
     return table["line"].to_numpy(), table["label"].to_numpy().astype(str)
 
 
-def plain_lines(where: str, ids: np.ndarray, values: pl.Series) -> LabelLines:
+def label_lines(where: str, ids: np.ndarray, values: pl.Series) -> LabelLines:
     """Return the lines that have a label; `where` names the file in errors."""
     found = plain(values)
     if found is None:
@@ -194,7 +194,7 @@ def plain_lines(where: str, ids: np.ndarray, values: pl.Series) -> LabelLines:
     return LabelLines(where, ids[known.to_numpy()], found.filter(known))
 
 
-def as_series(labels: np.ndarray) -> pl.Series:
+def label_series(labels: np.ndarray) -> pl.Series:
     """Return labels as a column of strings."""
     return pl.Series("label", labels.tolist(), dtype=pl.String)
 
@@ -251,7 +251,7 @@ def read_labels(path: str | Path) -> tuple[np.ndarray, np.ndarray]:
 def read_file_lines(path: str | Path) -> LabelLines:
     """Read a label file in which a node may have several lines and a line several labels."""
     pairs = read_pairs(Path(path))
-    return plain_lines(str(path), _ids(pairs), as_series(pairs.labels))
+    return label_lines(str(path), _ids(pairs), label_series(pairs.labels))
 
 
 def _ids(pairs: LabelPairs) -> np.ndarray:
@@ -301,14 +301,14 @@ def read_label_table(
     """Return ids and labels, both (rows,), from two columns of a table; a table of two columns needs no names."""
     ids, column, place = _label_columns(path, id, label)
     check_distinct(ids, place)
-    lines = plain_lines(place.where, _id_array(ids), column)
+    lines = label_lines(place.where, _id_array(ids), column)
     return lines.ids, as_texts(_unlisted(lines)).to_numpy().astype(str)
 
 
 def read_label_lines(path: str | Path, *, id: str | None = None, label: str | None = None) -> LabelLines:
     """Return ids and labels of any kind from two columns of a table; a node may have several rows."""
     ids, column, place = _label_columns(path, id, label)
-    return plain_lines(place.where, _id_array(ids), column)
+    return label_lines(place.where, _id_array(ids), column)
 
 
 def _label_columns(path: str | Path, id: str | None, label: str | None) -> tuple[pl.Series, pl.Series, Place]:

@@ -23,7 +23,7 @@ import numpy as np
 
 from neural_brane.errors import BraneError
 from neural_brane.files.reading import DAMAGE, npz_headers, read_npy_header
-from neural_brane.files.storage import AGAIN
+from neural_brane.files.storage import REPAIR
 
 CHECKSUMS = "checksums"
 FORMAT = 1  # version of `checksums`
@@ -143,7 +143,7 @@ class Npz:
         return digests
 
     def _refuse(self, why: str) -> NoReturn:
-        raise self._error(f"{self.path}: the file is damaged, cut off or changed: {why}; {AGAIN}")
+        raise self._error(f"{self.path}: the file is damaged, cut off or changed: {why}; {REPAIR}")
 
 
 @contextmanager

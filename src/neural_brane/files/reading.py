@@ -369,10 +369,10 @@ DAMAGE = (
 Header = tuple[tuple[int, ...], np.dtype]  # shape and type in the header of an array
 
 
-def check_count(announced: int, follow: int, what: str, mend: str, error: type[BraneError]) -> None:
+def check_count(announced: int, follow: int, what: str, advice: str, error: type[BraneError]) -> None:
     """Refuse a header that announces far more nodes, rows or attributes than the file has lines or entries."""
     if announced > BELIEVED + PER_LINE * follow:
-        raise error(f"{what} is {announced:,}, but only {follow:,} lines or entries follow; {mend}")
+        raise error(f"{what} is {announced:,}, but only {follow:,} lines or entries follow; {advice}")
 
 
 def check_file(path: Path, error: type[BraneError], *, pipe: bool = False, whole: bool = True) -> None:
@@ -425,8 +425,8 @@ def npz_headers(path: Path, error: type[BraneError]) -> dict[str, Header]:
         raise
     except DAMAGE:
         return {}
-    mend = "use a machine with more memory; if the file should be small, it is damaged"
-    require_memory(total, f"{path}: its arrays, {show_size(path.stat().st_size)} in the file,", mend)
+    advice = "use a machine with more memory; if the file should be small, it is damaged"
+    require_memory(total, f"{path}: its arrays, {show_size(path.stat().st_size)} in the file,", advice)
     return headers
 
 

@@ -193,7 +193,7 @@ def _sync(path: Path, flags: int) -> None:
 
 MANIFEST = "manifest.json"
 CHECKSUM = "checksum"  # the key of the manifest's own CRC-32, computed from its other entries
-AGAIN = "make it again, or copy it again"
+REPAIR = "make it again, or copy it again"
 BLOCK = 1 << 22  # bytes read at once
 Files = dict[str, dict[str, int]]  # for each path in the folder, its `bytes` and `crc32`
 
@@ -206,7 +206,7 @@ class Manifest:
     VERSION: ClassVar[int]
     ERROR: ClassVar[type[BraneError]]
     FILE: ClassVar[str] = MANIFEST
-    AGAIN: ClassVar[str] = AGAIN  # advice for a damaged folder
+    REPAIR: ClassVar[str] = REPAIR  # advice for a damaged folder
 
     files: Files
 
@@ -232,32 +232,32 @@ class Manifest:
         path = folder / cls.FILE
         if not path.is_file():
             state = f"has no {cls.FILE}; it is incomplete or not a folder of {cls.FORMAT}" if folder.is_dir() else ""
-            raise cls.ERROR(f"{folder}: {state or 'does not exist'}; {cls.AGAIN}")
+            raise cls.ERROR(f"{folder}: {state or 'does not exist'}; {cls.REPAIR}")
         try:
             content = dict(json.loads(path.read_text(encoding="utf-8")))
         except (ValueError, TypeError, RecursionError):
-            raise cls.ERROR(f"{path}: is damaged or cut off, it is not JSON; {cls.AGAIN}") from None
+            raise cls.ERROR(f"{path}: is damaged or cut off, it is not JSON; {cls.REPAIR}") from None
         if content.get("format") != cls.FORMAT:
-            raise cls.ERROR(f"{path}: has format {content.get('format')!r}, expected {cls.FORMAT!r}; {cls.AGAIN}")
+            raise cls.ERROR(f"{path}: has format {content.get('format')!r}, expected {cls.FORMAT!r}; {cls.REPAIR}")
         if content.get("version") != cls.VERSION:
             raise cls.ERROR(
                 f"{path}: has version {content.get('version')!r}, but this version of neural-brane reads "
-                f"{cls.VERSION}; read it with the version that wrote it, or {cls.AGAIN}"
+                f"{cls.VERSION}; read it with the version that wrote it, or {cls.REPAIR}"
             )
         checksum = content.pop(CHECKSUM, None)  # earlier manifests of graphs have none
         if checksum not in (None, _checksum_of_content(content)):
-            raise cls.ERROR(f"{path}: is damaged or changed: it does not match its checksum; {cls.AGAIN}")
+            raise cls.ERROR(f"{path}: is damaged or changed: it does not match its checksum; {cls.REPAIR}")
         types = get_type_hints(cls)
         for field in fields(cls):
             if field.name not in content:
-                raise cls.ERROR(f"{path}: is damaged, '{field.name}' is missing; {cls.AGAIN}")
+                raise cls.ERROR(f"{path}: is damaged, '{field.name}' is missing; {cls.REPAIR}")
             if not _has_type(content[field.name], types[field.name]):
-                raise cls.ERROR(f"{path}: is damaged, '{field.name}' is not {field.type}; {cls.AGAIN}")
+                raise cls.ERROR(f"{path}: is damaged, '{field.name}' is not {field.type}; {cls.REPAIR}")
         found = cls(**{field.name: content[field.name] for field in fields(cls)})
         if not all({"bytes", "crc32"} <= record.keys() for record in found.files.values()):
-            raise cls.ERROR(f"{path}: is damaged, a file lacks its bytes or crc32; {cls.AGAIN}")
+            raise cls.ERROR(f"{path}: is damaged, a file lacks its bytes or crc32; {cls.REPAIR}")
         if contradiction := found.contradiction():
-            raise cls.ERROR(f"{path}: is damaged, {contradiction}; {cls.AGAIN}")
+            raise cls.ERROR(f"{path}: is damaged, {contradiction}; {cls.REPAIR}")
         return found
 
     @classmethod
@@ -275,17 +275,17 @@ class Manifest:
             try:
                 found = (folder / name).stat().st_size
             except OSError:
-                raise self.ERROR(f"{folder / name}: is missing, but {self.FILE} lists it; {self.AGAIN}") from None
+                raise self.ERROR(f"{folder / name}: is missing, but {self.FILE} lists it; {self.REPAIR}") from None
             if found != record["bytes"]:
                 raise self.ERROR(
                     f"{folder / name}: has {found:,} bytes, but {self.FILE} lists {record['bytes']:,}; it is cut off "
-                    f"or changed: {self.AGAIN}"
+                    f"or changed: {self.REPAIR}"
                 )
 
     def check_file(self, folder: Path, name: str) -> None:
         """Read a file once and raise an error if its CRC-32 is not the one in the manifest."""
         if checksum_of(folder / name) != self.files[name]["crc32"]:
-            raise self.ERROR(f"{folder / name}: is damaged: its checksum is not the one in {self.FILE}; {self.AGAIN}")
+            raise self.ERROR(f"{folder / name}: is damaged: its checksum is not the one in {self.FILE}; {self.REPAIR}")
 
 
 def _checksum_of_content(content: Mapping[str, Any]) -> int:

@@ -38,13 +38,13 @@ class Kind(NamedTuple):
     noun: str  # its name, such as "checkpoint"
     format: str  # the version of the content that this package writes and reads
     error: type[BraneError]
-    mend: str  # advice for a damaged file, such as "restore it from a copy"
+    advice: str  # advice for a damaged file, such as "restore it from a copy"
     outdated: str  # advice for a file of another format
     mark: str | None = None  # the value of `kind` in the header; checkpoints have none
 
     def damaged(self, path: Path, why: str) -> BraneError:
         """Return the error for a file whose content has changed since it was written."""
-        return self.error(f"{path}: the {self.noun} is damaged, {why}; {self.mend}")
+        return self.error(f"{path}: the {self.noun} is damaged, {why}; {self.advice}")
 
     def wrong_kind(self, path: Path, why: str) -> BraneError:
         """Return the error for a file that may be of another kind."""
@@ -135,8 +135,8 @@ def read_about(path: str | Path, kind: Kind) -> dict[str, Any]:
 
 def list_arrays(path: str | Path, error: type[BraneError]) -> Header:
     """Return the header of any safetensors file, also from other programs, without reading its arrays."""
-    mend = "restore it from a copy, or write it again"
-    return _read_header(Path(path), Kind("safetensors file", "", error, mend, mend))
+    advice = "restore it from a copy, or write it again"
+    return _read_header(Path(path), Kind("safetensors file", "", error, advice, advice))
 
 
 def _read_header(path: Path, kind: Kind) -> Header:

@@ -68,14 +68,14 @@ def _spell(value: Any) -> str:
 NODES = Place("nodes")
 
 
-def as_graph_like(source: Any, known: AttributedGraph) -> AttributedGraph:
+def as_graph_of_new_nodes(source: Any, known: AttributedGraph) -> AttributedGraph:
     """Return new nodes as a graph: an input of `as_graph`, a table of nodes, or a dict from id to attributes.
 
     A table of nodes is encoded with the encoder of the known graph. Columns and values that the encoder does not know
     are left out, and a warning counts them. Nodes of the known graph that occur in edges need no row.
 
     >>> known = AttributedGraph.from_edges([("ann", "bob")], attributes={"ann": ["chess"]})
-    >>> as_graph_like({"zoe": ["chess"], "yan": []}, known)
+    >>> as_graph_of_new_nodes({"zoe": ["chess"], "yan": []}, known)
     AttributedGraph('new nodes': 2 nodes, 0 edges, 1 attributes)
     """
     if isinstance(source, Mapping) and package_of(source) != "networkx":
@@ -83,13 +83,13 @@ def as_graph_like(source: Any, known: AttributedGraph) -> AttributedGraph:
             np.empty((0, 2), known.ids.dtype), attributes=dict(source), ids=list(source), name="new nodes"
         )
     if _is_table(source):
-        return join_alike(None, source, known)
+        return join_new_nodes(None, source, known)
     if isinstance(source, tuple | list) and len(source) == 2 and all(map(_is_table, source)) and known.encoder:
-        return join_alike(AttributedGraph.from_frames(source[0]), source[1], known)
+        return join_new_nodes(AttributedGraph.from_frames(source[0]), source[1], known)
     return as_graph(source)
 
 
-def join_alike(
+def join_new_nodes(
     links: AttributedGraph | None,
     nodes: Any,
     known: AttributedGraph,

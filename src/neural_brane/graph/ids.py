@@ -159,11 +159,11 @@ def encode(values: np.ndarray | pl.Series, *, large: int = LARGE) -> tuple[np.nd
         return (np.cumsum(present) - 1)[values - low], np.flatnonzero(present) + low
     texts = pl.Series(values, dtype=pl.String)
     if len(texts) >= large:
-        from neural_brane.graph.numbering import Numbering, names_of
+        from neural_brane.graph.numbering import Numbering, names_in_bytes
 
         numbering = Numbering()
         for at in range(0, len(texts), SLICE):
-            numbering.add(names_of(texts.slice(at, SLICE)))
+            numbering.add(names_in_bytes(texts.slice(at, SLICE)))
         return numbering.finish()
     # Equal strings have the same category, and sorting integers is far faster than sorting strings.
     categories = texts.cast(pl.Categorical).to_physical().to_numpy()

@@ -69,7 +69,7 @@ def _spell(labels: np.ndarray) -> list[str]:
 class MultiLabels:
     """Any number of labels per node, as a sparse matrix of booleans.
 
-    >>> labels = MultiLabels.of([["net", "text"], [], ["text"]])
+    >>> labels = MultiLabels.from_labels([["net", "text"], [], ["text"]])
     >>> labels.names, labels.counts.tolist()
     (('net', 'text'), [2, 0, 1])
     """
@@ -78,7 +78,7 @@ class MultiLabels:
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, labels: Any, names: Sequence[str] | None = None) -> Self:
+    def from_labels(cls, labels: Any, names: Sequence[str] | None = None) -> Self:
         """Return labels given as a list of labels per node, or as a matrix (nodes, labels) of 0 and 1, sparse or not.
 
         `names` are the names of a matrix's columns; by default their numbers from 0.
@@ -95,10 +95,10 @@ class MultiLabels:
             return cls(_sorted(members.astype(bool)), named)
         lists = [_labels_of(node, given) for node, given in enumerate(labels)]
         rows = np.repeat(np.arange(len(lists)), [len(own) for own in lists])
-        return cls.of_pairs(rows, np.array([label for own in lists for label in own], dtype=str), len(lists))
+        return cls.from_pairs(rows, np.array([label for own in lists for label in own], dtype=str), len(lists))
 
     @classmethod
-    def of_pairs(cls, rows: np.ndarray, labels: np.ndarray, nodes: int) -> Self:
+    def from_pairs(cls, rows: np.ndarray, labels: np.ndarray, nodes: int) -> Self:
         """Return labels given as pairs of a row and a label; a row may occur many times."""
         names, columns = np.unique(labels, return_inverse=True)
         table = sparse.coo_array((np.ones(len(rows), bool), (rows, columns)), shape=(nodes, len(names)))

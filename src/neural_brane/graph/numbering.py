@@ -114,7 +114,7 @@ class Names(NamedTuple):
     ends: np.ndarray
 
 
-def names_of(texts: pl.Series) -> Names:
+def names_in_bytes(texts: pl.Series) -> Names:
     """Return the strings of a series as bytes."""
     sizes = texts.str.len_bytes().to_numpy().astype(np.int64)
     ends = np.cumsum(sizes)

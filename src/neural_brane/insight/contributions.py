@@ -78,7 +78,7 @@ class Contributions(NamedTuple):
 class Reasons(Protocol):
     """An explainer of the vectors of a model."""
 
-    def of(self, row: int, targets: np.ndarray) -> Contributions:
+    def contributions(self, row: int, targets: np.ndarray) -> Contributions:
         """Return the contributions to the inner products of the vector of node `row` with targets (t, dim)."""
 
 
@@ -158,7 +158,7 @@ class SpectralReasons:
     def __init__(self, hops: Hops, directions: Directions):
         self.hops, self.directions = hops, directions
 
-    def of(self, row: int, targets: np.ndarray) -> Contributions:
+    def contributions(self, row: int, targets: np.ndarray) -> Contributions:
         """Return the contributions to the inner products of a node's row of M V with targets (t, dim)."""
         near = Surroundings(self.hops, row)
         kinds = [name for name in ("attributes", "links") if getattr(self.hops, name) is not None] or ["identity"]
@@ -218,7 +218,7 @@ class PooledReasons(NamedTuple):
     centre: np.ndarray
     scale: float
 
-    def of(self, row: int, targets: np.ndarray) -> Contributions:
+    def contributions(self, row: int, targets: np.ndarray) -> Contributions:
         """Return the contributions to the inner products of a node's learned part with targets (t, width)."""
         weights, centre, rest = self._before_output(row, float(self.scale) * targets.astype(np.float64))
         d1 = self.settings.attribute_dim

@@ -114,7 +114,7 @@ def explain_node(reasons: Reasons, embedding: Embedding, graph: AttributedGraph,
     """Explain one node's vector by the terms of its squared length."""
     check_top(top)
     vector = embedding.vectors[[row]].astype(np.float64)
-    contributions = reasons.of(row, vector)
+    contributions = reasons.contributions(row, vector)
     squared = float(vector[0] @ vector[0])
     return _explanation((row,), contributions, squared, squared, graph, top)
 
@@ -130,10 +130,10 @@ def explain_pairs(
     check_top(top)
     vectors = embedding.vectors
     own, targets = vectors[[row]].astype(np.float64), vectors[np.asarray(others, np.int64)].astype(np.float64)
-    forth = reasons.of(row, targets)
+    forth = reasons.contributions(row, targets)
     explanations = []
     for at, other in enumerate(others):
-        back = reasons.of(other, own)
+        back = reasons.contributions(other, own)
         attributes, neighbours = (
             Terms(terms.rows, terms.values[:, [at]]) for terms in (forth.attributes, forth.neighbours)
         )

@@ -88,8 +88,8 @@ PRICE = 0.01  # modularity that one more cluster must add
 STARTS = 3  # runs of k-means; the best one counts
 
 
-def run_k_means(table: np.ndarray, k: int, seed: int, *, starts: int, mend: str) -> np.ndarray:
-    """Return the cluster of every row by the best of `starts` runs of k-means; `mend`: advice if k is too large."""
+def run_k_means(table: np.ndarray, k: int, seed: int, *, starts: int, advice: str) -> np.ndarray:
+    """Return the cluster of every row by the best of `starts` runs of k-means; `advice`: advice if k is too large."""
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
@@ -98,12 +98,12 @@ def run_k_means(table: np.ndarray, k: int, seed: int, *, starts: int, mend: str)
         try:
             return KMeans(k, n_init=starts, random_state=seed).fit_predict(table)
         except ConvergenceWarning:
-            raise EmbeddingError(f"there are fewer distinct vectors than {k} clusters; {mend}") from None
+            raise EmbeddingError(f"there are fewer distinct vectors than {k} clusters; {advice}") from None
 
 
 def partition(unit: np.ndarray, k: int, seed: int) -> np.ndarray:
     """Return the cluster of every row, (rows,) int64; the largest cluster is number 0."""
-    clusters = run_k_means(unit, k, seed, starts=STARTS, mend="give a smaller k")
+    clusters = run_k_means(unit, k, seed, starts=STARTS, advice="give a smaller k")
     order = np.argsort(-np.bincount(clusters, minlength=k), kind="stable")
     ranks = np.empty(k, np.int64)
     ranks[order] = np.arange(k)

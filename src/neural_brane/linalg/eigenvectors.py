@@ -26,7 +26,7 @@ class Hops(NamedTuple):
     averages: tuple[np.ndarray, np.ndarray] | None = None  # scale of A's rows, and Â's diagonal
 
 
-def arrange_hops(source: Any, weights: Sequence[float], *, link_weight: float = 0.0) -> Hops:
+def factor_hops(source: Any, weights: Sequence[float], *, link_weight: float = 0.0) -> Hops:
     """Return the factors of M for a graph.
 
     source: a graph or some of its rows, with `name`, `adjacency`, `linked` (whether there is an edge), and the fields

@@ -115,7 +115,7 @@ class Tables:
         """Return a sparse matrix that `@` multiplies with tables."""
         return Rows(matrix, self.threads)
 
-    def both_ways(self, matrix: sparse.csr_array) -> tuple[Any, Any]:
+    def with_transpose(self, matrix: sparse.csr_array) -> tuple[Any, Any]:
         """Return a sparse matrix and its transpose, both stored by rows, for fast products."""
         return self.matrix(matrix), self.matrix(matrix.T.tocsr())
 

@@ -21,7 +21,7 @@ def rarity(holders: np.ndarray, nodes: int) -> np.ndarray:
     return np.log((1 + nodes) / (1 + holders)) + 1
 
 
-def tell_apart(attributes: sparse.csr_array) -> bool:
+def distinguishes_nodes(attributes: sparse.csr_array) -> bool:
     """Return whether some attribute distinguishes nodes: not all of them have it in the same amount."""
     nodes, width = attributes.shape
     holders = np.bincount(attributes.indices, minlength=width)
@@ -92,7 +92,7 @@ def _divide_rows(matrix: sparse.csr_array, by: np.ndarray) -> sparse.csr_array:
 BLOCK_NUMBERS = 1_000_000  # numbers that a thread has room for at a time: 8 MB
 
 
-def weighted_steps(walk: Any, start: np.ndarray, *, restart: float, steps: int) -> np.ndarray:
+def restart_walk(walk: Any, start: np.ndarray, *, restart: float, steps: int) -> np.ndarray:
     """Return r Σ (1 − r)ˡ Pˡ times a column of numbers, over l = 0 … steps; float64."""
     total = start
     for _ in range(steps):

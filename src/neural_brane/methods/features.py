@@ -11,7 +11,7 @@ from scipy import sparse
 from neural_brane.embedding import Embedding
 from neural_brane.errors import GraphError, ParameterError
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.convert import TABLES, as_graph, as_graph_like
+from neural_brane.graph.convert import TABLES, as_graph, as_graph_of_new_nodes
 from neural_brane.graph.frames import is_adjacency, is_frame, package_of
 from neural_brane.linalg.weights import without_self_loops
 
@@ -129,7 +129,7 @@ def newcomers_for(method: Any, source: Any, known: AttributedGraph) -> Attribute
     """Return the graph of the nodes to embed; rows of features are always new nodes."""
     source = as_matrix(method, source)
     if not is_features(method, source, known):
-        return as_graph_like(source, known)
+        return as_graph_of_new_nodes(source, known)
     expected = known.attributes.shape[1]
     if source.shape[1] != expected:
         raise GraphError(

@@ -199,7 +199,7 @@ def slopes(
     """
     nodes, places = np.unique(np.concatenate([pairs.first, pairs.second]), return_inverse=True)
     first, second = np.split(places, 2)
-    rows, transposed = tables.both_ways(attributes[nodes])
+    rows, transposed = tables.with_transpose(attributes[nodes])
     vectors = rows @ table
     apart = pairs.signs * (np.einsum("ij,ij->i", vectors[first], vectors[second], dtype=np.float64) - threshold)
     loss = np.mean(pairs.weights * np.logaddexp(0, -apart)) + l2 * np.square(table, dtype=np.float64).sum()

@@ -12,7 +12,7 @@ from neural_brane.graph.memory import Sizes
 from neural_brane.kernels.threads import SLAB_COLUMNS, map_threads
 from neural_brane.linalg.eigenvectors import REPORTS, leading_eigenvectors
 from neural_brane.linalg.tables import BLOCK_ROWS, Rows, Tables, tables_on
-from neural_brane.linalg.weights import spread, transition, unit_rows, weighted_steps
+from neural_brane.linalg.weights import restart_walk, spread, transition, unit_rows
 from neural_brane.methods.factorisation import Factorisation
 from neural_brane.methods.parameters import number, shared, whole
 from neural_brane.methods.training import SINGLE, WEIGHED, Loop, Moments, spectral_width
@@ -36,7 +36,7 @@ class Affinity:
     def __init__(self, matrix: sparse.csr_array, tables: Tables):
         self.size = matrix.shape[1]
         self.by_nodes: Rows
-        self.by_nodes, self.by_attributes = tables.both_ways(matrix)
+        self.by_nodes, self.by_attributes = tables.with_transpose(matrix)
 
     def image(self, table: np.ndarray) -> np.ndarray:
         """Return Fᵀ(F table)."""
@@ -157,11 +157,11 @@ class PANE(Factorisation):
         )
         # Columns are scaled before the steps, which gives the same result, so that rows keep the largest numbers of F.
         start = scaled(own, rows=own.sum(axis=1))
-        sums = weighted_steps(walk.T, np.ones(len(graph)), **options) @ start
+        sums = restart_walk(walk.T, np.ones(len(graph)), **options) @ start
         forward = spread(walk, scaled(start, columns=sums / len(graph)), **options, **kept)
         # Pᵀ = DPD⁻¹, and D only scales the rows, which are scaled to mean 1 later; so P can take the steps.
         start = scaled(own, rows=np.where(degrees > 0, degrees, 1), columns=own.sum(axis=0))
-        sums = weighted_steps(walk, start.sum(axis=1), **options)
+        sums = restart_walk(walk, start.sum(axis=1), **options)
         backward = spread(walk, start, **options, **kept)
         means = np.where(sums > 0, sums, 1).astype(np.float32) / own.shape[1]
         backward.data /= np.repeat(means, np.diff(backward.indptr))

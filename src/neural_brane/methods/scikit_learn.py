@@ -26,7 +26,7 @@ __all__ = ["NodeEmbedder", "link_scorer"]
 KEPT = 8  # fitted methods that a process keeps
 # Checks of scikit-learn's `check_estimator` that do not apply, with the reason.
 _LISTS = {
-    "check_transformer_data_not_an_array": "a list could be one of edges, so features are a matrix or a DataFrame"
+    "check_transformer_data_not_an_array": "a list could be a list of edges, so features are a matrix or a DataFrame"
 }
 METHOD_EXCEPTIONS = {  # by method, when it is fitted to a matrix of features
     "attributes": {},

@@ -14,9 +14,9 @@ from neural_brane.graph.changes import Newcomers, carry
 from neural_brane.graph.memory import Sizes, require_memory
 from neural_brane.insight.contributions import Reasons, SpectralReasons
 from neural_brane.kernels.threads import map_threads, one_blas_thread
-from neural_brane.linalg.eigenvectors import NEGLIGIBLE, REPORTS, Hops, arrange_hops, leading_eigenvectors, whiten
+from neural_brane.linalg.eigenvectors import NEGLIGIBLE, REPORTS, Hops, factor_hops, leading_eigenvectors, whiten
 from neural_brane.linalg.tables import BLOCK_ROWS, Table, Tables, tables_on
-from neural_brane.linalg.weights import average_scales, inverse_frequency, link_scales, tell_apart, weigh
+from neural_brane.linalg.weights import average_scales, distinguishes_nodes, inverse_frequency, link_scales, weigh
 from neural_brane.methods.base import Fitted, InductiveEmbedder, Start
 from neural_brane.methods.parameters import shared
 from neural_brane.methods.training import Moments, spectral_moments, spectral_width
@@ -51,7 +51,7 @@ class Decomposition(NamedTuple):
 
 
 class WholeGraph:
-    """A graph in memory, in the form that `arrange_hops` reads."""
+    """A graph in memory, in the form that `factor_hops` reads."""
 
     def __init__(self, graph: AttributedGraph):
         self.name, self.attributes, self.adjacency = graph.name, graph.attributes, graph.adjacency
@@ -59,7 +59,7 @@ class WholeGraph:
 
     def bags(self) -> sparse.csr_array | None:
         """Return the attributes weighed by rarity; None if no attribute distinguishes nodes."""
-        return weighed(self.attributes, self.attributes) if tell_apart(self.attributes) else None
+        return weighed(self.attributes, self.attributes) if distinguishes_nodes(self.attributes) else None
 
     def averages(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the row scale and the diagonal that make A an average over neighbours."""
@@ -71,8 +71,8 @@ class WholeGraph:
 
 
 def hops_of(graph: AttributedGraph, weights: Sequence[float], *, link_weight: float = 0.0) -> Hops:
-    """Return the matrix M of a graph; see `arrange_hops`."""
-    return arrange_hops(WholeGraph(graph), weights, link_weight=link_weight)
+    """Return the matrix M of a graph; see `factor_hops`."""
+    return factor_hops(WholeGraph(graph), weights, link_weight=link_weight)
 
 
 def decompose(
@@ -98,7 +98,7 @@ class HopProduct:
         self.size = next(matrix.shape[0] for matrix in (hops.attributes, hops.adjacency) if matrix is not None)
         self.columns = []  # the blocks of X, each with its transpose
         if hops.attributes is not None:
-            self.columns.append(tables.both_ways(hops.attributes))
+            self.columns.append(tables.with_transpose(hops.attributes))
         if hops.adjacency is None:
             return
         adjacency = tables.matrix(hops.adjacency)  # symmetric, so the transpose only swaps the scales

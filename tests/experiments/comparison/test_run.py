@@ -9,7 +9,7 @@ from neural_brane import compare
 from neural_brane.errors import ParameterError
 from neural_brane.evaluate.labelled import Repeats
 from neural_brane.experiments.compare import USUAL, open_store, prepare, run
-from neural_brane.experiments.compute import OUT_OF_TIME, Ended
+from neural_brane.experiments.compute import OUT_OF_TIME, FinishedCall
 from neural_brane.experiments.store import Store
 from neural_brane.methods import METHODS
 
@@ -138,7 +138,7 @@ def test_a_run_that_failed_makes_its_method_fail(filled, monkeypatch):
 
 
 def out_of_memory(work, trainings, **rest):
-    return [Ended(training, failure="out of memory") for training in trainings]
+    return [FinishedCall(training, failure="out of memory") for training in trainings]
 
 
 def test_all_stands_for_every_method_that_can_be_trained_and_the_others_are_named(graph, monkeypatch):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from neural_brane.errors import EmbeddingError, GraphError, ParameterError
-from neural_brane.experiments.compute import TASKS, choose_tasks, in_order_of
+from neural_brane.experiments.compute import TASKS, align_labels, choose_tasks
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.labels import MultiLabels
 
@@ -56,7 +56,7 @@ def test_bars_begin_where_no_skill_is_needed():
 
 
 def test_labels_that_are_several_or_numbers_choose_their_tasks(graph):
-    several = MultiLabels.of([["a", "b"], ["b"], ["c", "a"]] * 30)
+    several = MultiLabels.from_labels([["a", "b"], ["b"], ["c", "a"]] * 30)
     assert names(choose_tasks(None, graph, several)[0]) == ["multilabel", "retrieve", "link"]
     assert names(choose_tasks(None, graph, np.arange(90.0))[0]) == ["regress", "link"]
     with pytest.raises(ParameterError, match=r"'cluster'.*labels"):
@@ -73,11 +73,14 @@ def test_a_few_labelled_nodes_have_no_lists_of_the_nearest(graph):
 
 
 def test_labels_by_id_become_labels_of_all_nodes(graph):
-    numbers = in_order_of(graph, graph.ids[[3, 1]], np.array([7.0, 8.0]))
+    numbers = align_labels(graph, graph.ids[[3, 1]], np.array([7.0, 8.0]))
     assert (numbers[3], numbers[1], np.isnan(numbers).sum()) == (7, 8, 88)
-    several = in_order_of(graph, graph.ids[[3, 1]], MultiLabels.of([["x", "y"], ["y"]]))
+    several = align_labels(graph, graph.ids[[3, 1]], MultiLabels.from_labels([["x", "y"], ["y"]]))
     assert several.counts[[1, 3]].tolist() == [1, 2]
     assert (len(several), several.names) == (90, ("x", "y"))
-    assert several.digest() != in_order_of(graph, graph.ids[[1, 3]], MultiLabels.of([["x", "y"], ["y"]])).digest()
+    assert (
+        several.digest()
+        != align_labels(graph, graph.ids[[1, 3]], MultiLabels.from_labels([["x", "y"], ["y"]])).digest()
+    )
     with pytest.raises(GraphError, match=r"labels.*99999"):
-        in_order_of(graph, np.array([99999]), np.array([1.0]))
+        align_labels(graph, np.array([99999]), np.array([1.0]))

@@ -21,8 +21,8 @@ from neural_brane.distributed.estimate import (
     traffic_of,
 )
 from neural_brane.errors import ParameterError
-from neural_brane.experiments.estimate import look_at
-from neural_brane.files.graphs.parts import write_shards
+from neural_brane.experiments.estimate import find_sizes
+from neural_brane.files.graphs.shards import write_shards
 from neural_brane.graph.memory import Sizes
 from neural_brane.sampling.triplets import TripletSampler
 
@@ -99,7 +99,7 @@ def test_a_folder_of_parts_tells_its_sizes_unread(tmp_path):
 
     graph = load("stdlib")
     write_shards(graph, tmp_path / "parts", 3)
-    found, known = look_at(tmp_path / "parts", refuse).sizes, Sizes.from_graph(graph)
+    found, known = find_sizes(tmp_path / "parts", refuse).sizes, Sizes.from_graph(graph)
     assert (known.weighted, known.amounts) == (True, False)
     assert replace(found, text_bytes=0) == replace(known, text_bytes=0)
     mapped = sum(path.stat().st_size for path in (tmp_path / "parts").glob("part-*/*.npy"))

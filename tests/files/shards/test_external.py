@@ -10,9 +10,9 @@ from scipy import sparse
 
 from neural_brane.errors import BraneError, DependencyError, ShardError
 from neural_brane.files.graphs.formats import read_graph
-from neural_brane.files.graphs.parts import open_shards
 from neural_brane.files.graphs.sharding import LEAST, Database, Plan, merge_repeats, shard_files
 from neural_brane.files.graphs.sharding_reading import find_edges, plain_integers
+from neural_brane.files.graphs.shards import open_shards
 from neural_brane.files.reading import Block
 from neural_brane.progress import Meter
 
@@ -24,7 +24,7 @@ def shard(path, folder, attributes=None, parts=3, memory=LEAST, duplicates="max"
 
 
 def as_graph(shards):
-    parts = [shards.part(number) for number in range(len(shards))]
+    parts = [shards.shard(number) for number in range(len(shards))]
     return (
         sparse.vstack([part.adjacency.matrix(shards.nodes) for part in parts]).tocsr(),
         sparse.vstack([part.attributes.matrix(shards.attributes) for part in parts]).tocsr(),
@@ -200,7 +200,7 @@ def test_a_run_that_is_stopped_leaves_nothing_and_can_begin_again(stage, tmp_pat
     (tmp_path / "words.txt").write_text("\n".join(f"{node} {node % 9}" for node in range(0, 50, 5)))
 
     def stop(progress):
-        if progress.part == stage:
+        if progress.stage == stage:
             raise StopError
 
     plan = Plan(find_edges(tmp_path / "graph.txt", {}), tmp_path / "words.txt", 3, memory=LEAST)

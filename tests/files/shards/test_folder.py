@@ -8,7 +8,7 @@ from scipy import sparse
 
 from neural_brane import AttributedGraph
 from neural_brane.errors import ShardError
-from neural_brane.files.graphs.parts import open_shards, parts_of, write_shards
+from neural_brane.files.graphs.shards import divide, open_shards, write_shards
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def plain():
 
 def joined(shards):
     """Return the stacked matrices of all shards, and their ids."""
-    parts = [shards.part(number) for number in range(len(shards))]
+    parts = [shards.shard(number) for number in range(len(shards))]
     return (
         sparse.vstack([part.adjacency.matrix(shards.nodes) for part in parts]).tocsr(),
         sparse.vstack([part.attributes.matrix(shards.attributes) for part in parts]).tocsr(),
@@ -47,23 +47,23 @@ def assert_same(shards, graph):
 def test_parts_are_the_graph_in_memory_and_in_a_folder(which, parts, tmp_path, request):
     graph = request.getfixturevalue(which)
     shards = write_shards(graph, tmp_path / "parts", parts)
-    assert_same(parts_of(graph, parts), graph)
+    assert_same(divide(graph, parts), graph)
     assert_same(open_shards(tmp_path / "parts"), graph)
     shards.check()
-    assert [shards.part(number).first for number in range(parts)] == shards.bounds[:-1].tolist()
-    assert shards.part(0).nodes == shards.bounds[1]
+    assert [shards.shard(number).first for number in range(parts)] == shards.bounds[:-1].tolist()
+    assert shards.shard(0).nodes == shards.bounds[1]
 
 
 def test_entries_that_are_all_one_take_no_room(plain, graph, tmp_path):
     plainly, weighed = write_shards(plain, tmp_path / "a"), write_shards(graph, tmp_path / "b")
-    assert plainly.part(0).adjacency.data is plainly.part(0).attributes.data is None
-    assert weighed.part(0).adjacency.data.dtype == np.float32
+    assert plainly.shard(0).adjacency.data is plainly.shard(0).attributes.data is None
+    assert weighed.shard(0).adjacency.data.dtype == np.float32
     assert not (tmp_path / "a/part-00000/adjacency.weights.npy").exists()
 
 
 def test_arrays_have_the_kinds_that_the_format_states(graph, tmp_path):
-    for shards in (write_shards(graph, tmp_path / "a", 2), parts_of(graph, 2)):
-        for rows in (shards.part(1).adjacency, shards.part(1).attributes):
+    for shards in (write_shards(graph, tmp_path / "a", 2), divide(graph, 2)):
+        for rows in (shards.shard(1).adjacency, shards.shard(1).attributes):
             assert (rows.indptr.dtype, rows.indices.dtype, rows.data.dtype) == (np.int64, np.int32, np.float32)
             assert rows.indptr[0] == 0
 
@@ -133,11 +133,11 @@ def test_requests_that_make_no_sense_are_refused(graph, tmp_path):
         open_shards(tmp_path / "nowhere")
     for parts in (0, 6):
         with pytest.raises(ShardError, match=f"parts is {parts}.* 5 nodes"):
-            parts_of(graph, parts)
+            divide(graph, parts)
     shards = write_shards(graph, tmp_path / "parts", 2)
-    for one in (shards, parts_of(graph, 2)):
+    for one in (shards, divide(graph, 2)):
         with pytest.raises(ShardError, match="no shard 2"):
-            one.part(2)
+            one.shard(2)
     with pytest.raises(ShardError, match=r"parts: .*graph in shards"):
         write_shards(graph, tmp_path / "parts", 2)
     (tmp_path / "full").mkdir()

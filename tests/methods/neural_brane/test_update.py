@@ -88,7 +88,7 @@ def test_after_many_updates_reasons_add_up_to_the_vectors(grown):
     whole, model, _, _ = grown
     vectors = model.embedding_.vectors
     for row in (0, len(whole) - 1):
-        total = sum(model.reasons_.of(row, vectors[[row]]).parts.values())
+        total = sum(model.reasons_.contributions(row, vectors[[row]]).parts.values())
         assert total == pytest.approx((vectors[row] ** 2).sum(), rel=0.05)
 
 

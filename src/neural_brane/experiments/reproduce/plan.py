@@ -227,11 +227,11 @@ def choose_columns(names: Sequence[str]) -> list[Column]:
     """Return the columns of the named methods in the order of the table; without names, all that can be trained."""
     check_names(names, [column.method for column in COLUMNS] + list(RECIPES), "method")
     if not names:
-        return [column for column in COLUMNS if column.method not in left_out()]
+        return [column for column in COLUMNS if column.method not in uninstalled_methods()]
     return [column for column in COLUMNS if column.name in names or column.method in names]
 
 
-def left_out() -> list[str]:
+def uninstalled_methods() -> list[str]:
     """Return the methods of the paper's tables whose packages are not installed."""
     return [name for name in untrainable() if name in {column.method for column in COLUMNS}]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from neural_brane.errors import BraneError, GraphError, ParameterError
-from neural_brane.experiments.compute import Ended, compute_missing
+from neural_brane.experiments.compute import FinishedCall, compute_missing
 from neural_brane.experiments.reproduce.plan import FULL, OUTPUTS, Scale, Series, choose_columns, choose_datasets, plan
 from neural_brane.experiments.reproduce.results import Results, claims, duels, notes, summarise, write_csv, write_json
 from neural_brane.experiments.store import Store, Training
@@ -53,7 +53,9 @@ def prepare(
     return Work(series, trainings, store.missing(trainings), store, scale)
 
 
-def reproduce(work: Work, *, jobs: int = 1, watch: Callable[[Ended[Training]], None] = lambda ended: None) -> Results:
+def reproduce(
+    work: Work, *, jobs: int = 1, watch: Callable[[FinishedCall[Training]], None] = lambda ended: None
+) -> Results:
     """Compute the missing trainings, `jobs` at a time, and write all results beside the folder of trainings.
 
     `watch` is called with each training as it ends. The results name failed trainings and leave them out of the means.

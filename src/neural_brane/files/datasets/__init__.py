@@ -24,9 +24,9 @@ from neural_brane.files.nodes import (
     Kind,
     ReadOptions,
     Targets,
-    as_series,
-    kind_of,
-    plain_lines,
+    label_kind,
+    label_lines,
+    label_series,
     read_file_lines,
     read_label_lines,
     read_label_table,
@@ -358,10 +358,10 @@ def read_targets(
     if not table and not _is_label_file(path):
         ids, labels = _graph_labels(source)
         known = labels != ""
-        lines = plain_lines(str(source), ids[known], as_series(labels[known]))
+        lines = label_lines(str(source), ids[known], label_series(labels[known]))
         return (ids, labels) if kind in (None, "class") else to_targets(lines, kind, separator)
     lines = read_label_lines(path, id=id, label=label) if table else read_file_lines(path)
-    kind = kind or ("several" if separator else kind_of(lines))
+    kind = kind or ("several" if separator else label_kind(lines))
     # The reader of classes names the line in its errors.
     return read_labels(source, id=id, label=label) if kind == "class" else to_targets(lines, kind, separator)
 

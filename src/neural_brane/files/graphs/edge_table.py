@@ -14,7 +14,16 @@ from neural_brane.files.tables import TableReader, column_names, parse_block, re
 from neural_brane.graph.frames import EdgeColumns, Place, column_weights, edge_columns, side_by_side
 from neural_brane.graph.ids import MISSING, all_integers
 from neural_brane.graph.lazy import pl
-from neural_brane.graph.numbering import PADDING, Names, Numbering, first_mark, load_word, marks, names_of, renumber
+from neural_brane.graph.numbering import (
+    PADDING,
+    Names,
+    Numbering,
+    first_mark,
+    load_word,
+    marks,
+    names_in_bytes,
+    renumber,
+)
 
 if TYPE_CHECKING:
     from neural_brane.files.tables import Dialect
@@ -125,7 +134,7 @@ def read_block(
     place = Place(str(reader.path), block.line, lines)
     if names is None:
         edge_columns(frame, place, source=source, target=target)  # Refuses missing ids.
-        names = names_of(side_by_side(frame[source], frame[target]))
+        names = names_in_bytes(side_by_side(frame[source], frame[target]))
     return names, place, None if weight is None else column_weights(frame[weight], place)
 
 

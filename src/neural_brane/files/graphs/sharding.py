@@ -21,7 +21,8 @@ import numpy as np
 
 from neural_brane.errors import DependencyError, GraphError, ReadingWarning, ShardError
 from neural_brane.files.graphs.edge_list import FIX_HEADER, header_warning, refuse_header
-from neural_brane.files.graphs.parts import (
+from neural_brane.files.graphs.sharding_reading import Candidate, EdgeLines, EdgeSource, as_integers, find_attributes
+from neural_brane.files.graphs.shards import (
     IDS,
     NAMES,
     GraphManifest,
@@ -33,7 +34,6 @@ from neural_brane.files.graphs.parts import (
     shard_folder,
     write_series,
 )
-from neural_brane.files.graphs.sharding_reading import Candidate, EdgeLines, EdgeSource, as_integers, find_attributes
 from neural_brane.files.nodes import MEND_UNKNOWN
 from neural_brane.files.reading import check_count
 from neural_brane.files.storage import describe_files
@@ -256,7 +256,7 @@ class _Sharding:
             lines = EdgeLines(source.files[0])
             pieces = lines.pieces()
         unit = "rows" if source.kind == "parquet" else "bytes"
-        meter = Meter(self.report, source.total, f"{unit} of edges read", part="edges")
+        meter = Meter(self.report, source.total, f"{unit} of edges read", stage="edges")
         for piece in pieces:
             self.tables.append("edges", piece.rows)
             meter.advance(piece.size)
@@ -325,7 +325,7 @@ class _Sharding:
     def _read_attributes(self, path: Path) -> None:
         """Read all attributes into the table `entries`, and the line numbers of nodes into `lines`."""
         pieces, total, unit = find_attributes(path)
-        meter = Meter(self.report, total, f"{unit} of attributes read", part="attributes")
+        meter = Meter(self.report, total, f"{unit} of attributes read", stage="attributes")
         for piece in pieces:
             self.tables.append("entries", piece.rows)
             if piece.lines is not None:
@@ -426,7 +426,7 @@ class _Sharding:
 
     def _write_sorted(self, files: MatrixFiles, query: str, total: int, add: bool = False) -> Facts:
         """Write entries that a query returns in order; of repeated entries write the largest, or their sum."""
-        meter = Meter(self.report, total, f"entries of the {files.matrix} written", part=files.matrix)
+        meter = Meter(self.report, total, f"entries of the {files.matrix} written", stage=files.matrix)
         with files:
             for keys, values in merge_repeats(self.tables.stream(query), meter, add=add):
                 kept = slice(None) if values is None or files.matrix == "adjacency" else values != 0

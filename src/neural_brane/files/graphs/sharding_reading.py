@@ -14,7 +14,7 @@ from neural_brane.errors import GraphError, ShardError
 from neural_brane.files.graphs.edge_list import EXPECTED, check_weights, is_separated
 from neural_brane.files.graphs.edge_table import PACKED, WHAT, choose_block_columns
 from neural_brane.files.graphs.formats import TEXT, find_format
-from neural_brane.files.graphs.parts import is_shards
+from neural_brane.files.graphs.shards import is_shards
 from neural_brane.files.nodes import parse_rows
 from neural_brane.files.reading import HEAD, STANDARD_INPUT, Block, Unpacked, recognise
 from neural_brane.files.tables import (

@@ -20,8 +20,8 @@ from neural_brane.errors import EmbeddingError, PartError
 from neural_brane.files import npz
 from neural_brane.files.reading import DAMAGE
 from neural_brane.files.storage import (
-    AGAIN,
     MANIFEST,
+    REPAIR,
     Files,
     Manifest,
     atomic,
@@ -89,11 +89,11 @@ def map_table(path: Path, rows: int, dim: int) -> np.ndarray:
     try:
         table = np.load(path, mmap_mode="r", allow_pickle=False)
     except DAMAGE as failure:
-        raise PartError(f"{path}: cannot be mapped ({failure}); {AGAIN}") from None
+        raise PartError(f"{path}: cannot be mapped ({failure}); {REPAIR}") from None
     if table.shape != (rows, dim) or table.dtype != np.dtype("<f4") or not table.flags.c_contiguous:
         raise PartError(
             f"{path}: is {table.dtype} of shape {table.shape}, but the manifest says float32 of shape ({rows}, {dim}); "
-            f"{AGAIN}"
+            f"{REPAIR}"
         )
     return table.view(np.ndarray)  # slicing a memmap is slower
 
@@ -128,7 +128,7 @@ class ParquetColumn:
         series = self._collect(self.table.scan().select(self.name).slice(rows.start, count))[self.name]
         path = self.table.folder / self.table.name
         if len(series) != count or series.null_count():
-            raise PartError(f"{path}: column '{self.name}' lacks rows that the manifest lists; {AGAIN}")
+            raise PartError(f"{path}: column '{self.name}' lacks rows that the manifest lists; {REPAIR}")
         return vectors_of(path, [series]) if series.dtype.is_nested() else series.to_numpy()
 
     def find(self, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -144,7 +144,7 @@ class ParquetColumn:
             return query.collect()
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as failure:
             path, reason = self.table.folder / self.table.name, str(failure).partition("\n")[0]
-            raise PartError(f"{path}: cannot be read ({reason}); {AGAIN}") from None
+            raise PartError(f"{path}: cannot be read ({reason}); {REPAIR}") from None
 
 
 class _Parts:

@@ -72,7 +72,7 @@ class Trainer:
         self._weight[:] = self._space.weight[:, : self._weight.shape[1]]
         return losses
 
-    def turn_to(self, model: Model, attribute_bags: Bags, neighbour_bags: Bags) -> None:
+    def switch_model(self, model: Model, attribute_bags: Bags, neighbour_bags: Bags) -> None:
         """Train another model from now on, in the same memory.
 
         The model has the same widths; the numbers of its rows and bags may differ. Every node in a triplet must be less

@@ -145,7 +145,7 @@ class Trainer:
         self.model.bias.copy_(self.layer.arrays.bias[: len(self.model.bias)])
         return losses / self.batch
 
-    def reload(self) -> None:
+    def reload_layer(self) -> None:
         """Copy W and b from the model again, after the caller has changed them."""
         self.layer.load()
 

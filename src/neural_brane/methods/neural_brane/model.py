@@ -17,7 +17,7 @@ from neural_brane.graph.memory import Sizes
 from neural_brane.insight.contributions import PooledReasons
 from neural_brane.kernels.model import POOLING, Bags, Model, Settings, bags_of, padded, zeros
 from neural_brane.linalg.tables import tables_on
-from neural_brane.linalg.weights import tell_apart
+from neural_brane.linalg.weights import distinguishes_nodes
 from neural_brane.methods.base import Fitted, InductiveEmbedder, Start, require
 from neural_brane.methods.neural_brane.parts import (
     BATCH,
@@ -104,9 +104,9 @@ class Facts:
         self._graph, self.nodes = graph, len(graph)
 
     @cached_property
-    def tell_apart(self) -> bool:
+    def distinguishes_nodes(self) -> bool:
         """Whether some attribute distinguishes nodes."""
-        return tell_apart(self._graph.attributes)
+        return distinguishes_nodes(self._graph.attributes)
 
     @cached_property
     def can_rank(self) -> bool:
@@ -377,7 +377,7 @@ class NeuralBrane(InductiveEmbedder):
         spectral_dim = self._spectral_dim(given, facts)
         learned = given["dim"] - spectral_dim
         share = ATTRIBUTE_SHARE[given["recipe"]]
-        if facts is not None and given["recipe"] == "default" and not facts.tell_apart:
+        if facts is not None and given["recipe"] == "default" and not facts.distinguishes_nodes:
             share = 0.0
         shape = {"attribute_dim": int(share * learned), "hidden": max(learned, 1)}
         values |= shape | RECIPES[given["recipe"]] | given | {"spectral_dim": spectral_dim}

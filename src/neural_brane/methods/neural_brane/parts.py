@@ -52,7 +52,7 @@ def hops_in(graph: AttributedGraph, settings: dict[str, Any]) -> Hops:
 
 def spectral_part(graph: AttributedGraph, settings: dict[str, Any], seed: int) -> Decomposition:
     """Return the joint SVD of attributes and links over hops, vectors (nodes, spectral_dim)."""
-    meter = Meter(settings["progress"], REPORTS, "steps", part="spectral part")
+    meter = Meter(settings["progress"], REPORTS, "steps", stage="spectral part")
     return decompose(
         hops_in(graph, settings), settings["spectral_dim"], seed=seed, threads=settings["threads"],
         device=settings["device"], report=meter.advance,
@@ -161,14 +161,14 @@ class JointReasons(NamedTuple):
     width: int  # columns of the spectral part
     lengths: np.ndarray  # (nodes, 1), divisor of each vector
 
-    def of(self, row: int, targets: np.ndarray) -> Contributions:
+    def contributions(self, row: int, targets: np.ndarray) -> Contributions:
         """Return the terms that add up to the inner products of a node's vector with targets (t, dim)."""
         scaled = targets / float(self.lengths[row, 0])
         parts = []
         if self.spectral is not None:
-            parts.append(self.spectral.of(row, scaled[:, : self.width]))
+            parts.append(self.spectral.contributions(row, scaled[:, : self.width]))
         if self.learned is not None:
-            parts.append(self.learned.of(row, scaled[:, self.width :]))
+            parts.append(self.learned.contributions(row, scaled[:, self.width :]))
         return Contributions.sum(parts, len(targets))
 
 
@@ -212,7 +212,7 @@ def train_layer(learned: "Learned", graph: AttributedGraph, settings: dict[str, 
         chunk = max(1, engine.chunk_triplets // BATCH)
 
         loop = Loop(
-            stage, Meter(settings["progress"], steps, "steps", part="scores of pairs"), -(-steps // chunk),
+            stage, Meter(settings["progress"], steps, "steps", stage="scores of pairs"), -(-steps // chunk),
             units=lambda at: min(at * chunk, steps), length=settings["length"],
         )  # fmt: skip
 

@@ -21,7 +21,7 @@ from neural_brane.progress import Meter, Reporter
 
 NAMES = "attributes.parquet"
 IDS = "ids.parquet"
-AGAIN = "make the folder again with 'brane shard SOURCE -o DIR', or restore it from a copy"
+REPAIR = "make the folder again with 'brane shard SOURCE -o DIR', or restore it from a copy"
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class GraphManifest(Manifest):
     FORMAT: ClassVar = "neural-brane shards"
     VERSION: ClassVar = 1
     ERROR: ClassVar = ShardError
-    AGAIN: ClassVar = AGAIN
+    REPAIR: ClassVar = REPAIR
 
     name: str
     nodes: int
@@ -101,7 +101,7 @@ class Rows(NamedTuple):
         )
 
 
-class Part(NamedTuple):
+class Shard(NamedTuple):
     """A shard in memory or memory-mapped: row k of both matrices belongs to node first + k."""
 
     first: int
@@ -144,12 +144,12 @@ class MemoryShards:
     def __repr__(self) -> str:
         return f"MemoryShards('{self.name}': {self.nodes} nodes, {self.edges} edges, {len(self)} shards)"
 
-    def part(self, number: int) -> Part:
+    def shard(self, number: int) -> Shard:
         """Return one shard."""
         _check_shard(number, len(self), self.name)
         first, last = self.bounds[number], self.bounds[number + 1]
         matrices = ((self.graph.adjacency, self.weighted), (self.graph.attributes, self.amounts))
-        return Part(int(first), *(_cut_rows(matrix, first, last, keep_data=keep) for matrix, keep in matrices))
+        return Shard(int(first), *(_cut_rows(matrix, first, last, keep_data=keep) for matrix, keep in matrices))
 
     def ids(self, number: int) -> np.ndarray:
         """Return the ids of one shard's nodes."""
@@ -164,11 +164,11 @@ class MemoryShards:
         """Do nothing, because a graph in memory has no files to check."""
 
 
-def parts_of(graph: AttributedGraph, count: int = 1) -> MemoryShards:
+def divide(graph: AttributedGraph, count: int = 1) -> MemoryShards:
     """Divide a graph in memory into `count` shards of nearly equal size; nodes keep their numbers.
 
     >>> graph = AttributedGraph.from_edges([("ann", "bob"), ("bob", "cid")])
-    >>> parts_of(graph, 2).part(1).adjacency.indices.tolist()
+    >>> divide(graph, 2).shard(1).adjacency.indices.tolist()
     [0, 2, 1]
     """
     return MemoryShards(graph, count)
@@ -216,12 +216,12 @@ class Shards:
     def __repr__(self) -> str:
         return f"Shards('{self.name}': {self.nodes} nodes, {self.edges} edges, {len(self)} shards)"
 
-    def part(self, number: int) -> Part:
+    def shard(self, number: int) -> Shard:
         """Return one shard, memory-mapped: only the entries that are used are read."""
         _check_shard(number, len(self), str(self.folder))
         first, last = int(self.bounds[number]), int(self.bounds[number + 1])
         home = self.folder / shard_folder(number)
-        return Part(
+        return Shard(
             first,
             _map_rows(home, "adjacency", "weights" if self.weighted else None, last - first),
             _map_rows(home, "attributes", "amounts" if self.amounts else None, last - first),
@@ -234,7 +234,7 @@ class Shards:
         ids = self._read_names(file, "id")
         expected = int(self.bounds[number + 1] - self.bounds[number])
         if len(ids) != expected:
-            raise ShardError(f"{self.folder / file}: found {len(ids):,} ids, expected {expected:,}; {AGAIN}")
+            raise ShardError(f"{self.folder / file}: found {len(ids):,} ids, expected {expected:,}; {REPAIR}")
         return ids
 
     def attribute_names(self) -> np.ndarray:
@@ -280,10 +280,10 @@ def _map_array(path: Path, kind: type, length: int) -> np.ndarray:
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError) as failure:
-        raise ShardError(f"{path}: cannot be read ({failure}); {AGAIN}") from None
+        raise ShardError(f"{path}: cannot be read ({failure}); {REPAIR}") from None
     if array.dtype != kind or array.shape != (length,):
         found, expected = f"{array.dtype} with shape {array.shape}", f"{np.dtype(kind)} with shape ({length},)"
-        raise ShardError(f"{path}: found {found}, expected {expected}; {AGAIN}")
+        raise ShardError(f"{path}: found {found}, expected {expected}; {REPAIR}")
     return array
 
 
@@ -297,12 +297,12 @@ def write_shards(
 
     The folder must be empty or not exist. Labels are not written.
     """
-    folder, shards = Path(folder), parts_of(graph, parts)
+    folder, shards = Path(folder), divide(graph, parts)
     check_vacant(folder)
     meter = Meter(report, parts, "shards")
     write_names(folder / NAMES, "name", graph.attribute_names)
     for number in range(parts):
-        shard, home = shards.part(number), folder / shard_folder(number)
+        shard, home = shards.shard(number), folder / shard_folder(number)
         _write_rows(home, "adjacency", shard.adjacency, "weights")
         _write_rows(home, "attributes", shard.attributes, "amounts")
         write_names(home / IDS, "id", shards.ids(number))
