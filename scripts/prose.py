@@ -65,7 +65,7 @@ def count(root: Path) -> dict[str, int]:
             len(text) > LONGEST for file in files for _, text in messages(file)
         ),
         "public functions without a documented return": sum(
-            returns(node) and not documents_return(ast.get_docstring(node) or "") for node in public
+            returns(node) and not documents_return(text) for node in public if (text := ast.get_docstring(node))
         ),
         "methods without documented learned attributes": sum(
             not declares_learned(node, classes_of(root)) for node in classes_of(root).values() if is_method(node)
@@ -211,15 +211,15 @@ def public_definitions(root: Path) -> Iterator[ast.FunctionDef]:
 
 
 def returns(node: ast.FunctionDef) -> bool:
-    """Return whether a function returns something and is no property."""
+    """Return whether a function returns a value; properties and context managers are described by their docstrings."""
     shown = ast.unparse(node.returns) if node.returns else "None"
     decorators = {ast.unparse(one) for one in node.decorator_list}
-    return shown != "None" and not decorators & {"property", "cached_property"}
+    return shown not in ("None", "NoReturn") and not decorators & {"property", "cached_property", "contextmanager"}
 
 
 def documents_return(text: str) -> bool:
-    """Return whether a docstring has a section of what is returned, or its first sentence says it."""
-    return bool(re.search(r"^(Returns|Yields)\n-+", text, re.MULTILINE)) or text.startswith(("Return", "Yield"))
+    """Return whether a docstring has a section about the result, or says in words what is returned."""
+    return bool(re.search(r"^(Returns|Yields)\n-+|\b(return|yield)s?\b", text, re.MULTILINE | re.IGNORECASE))
 
 
 if __name__ == "__main__":

@@ -181,7 +181,9 @@ def test_every_method_that_takes_features_is_checked():
     assert sorted(scikit_learn.METHOD_EXCEPTIONS) == sorted(taking)
 
 
-@pytest.mark.filterwarnings("ignore:.*their vectors tell nothing:UserWarning")  # for modules without a docstring
+@pytest.mark.filterwarnings(
+    "ignore:.*neither a known attribute nor a link to a known node:UserWarning"
+)  # for modules without a docstring
 def test_features_go_through_a_pipeline(graph):
     labelled = graph.labels != ""
     pipe = make_pipeline(Attributes(dim=32, seed=0), LogisticRegression(max_iter=500, tol=0.01))

@@ -33,7 +33,7 @@ def embed_by_two(job, folder, output):
 def resume_alone(job, folder, output):
     lines: list[str] = []
     kept = {"checkpoint": output / "kept", "checkpoint_every": EVERY}
-    embed_shards(folder, output / "resumed", job=job, tell=lines.append, **kept, **CASES[RESUMED])
+    embed_shards(folder, output / "resumed", job=job, print_line=lines.append, **kept, **CASES[RESUMED])
     (output / "lines.json").write_text(json.dumps(lines))
     found = {}
     for name in GPU_CASES:

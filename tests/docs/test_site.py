@@ -98,7 +98,7 @@ def test_the_best_of_a_graph_is_bold_and_what_is_ahead_of_the_default_is_told(lo
     assert "| `neural-brane` | 1,234 |" in tables.table(cells, "peak_mb")
     assert "| `tadw` | 1.3 |" in tables.table(cells, "processor_seconds")
     told = tables.ahead(cells)
-    assert told == ["**Macro-F1**: cora: `tadw` (+.030).", "**NMI**: nothing.", "**AUC of links**: nothing."]
+    assert told == ["**Macro-F1**: cora: `tadw` (+.030).", "**NMI**: none.", "**AUC of links**: none."]
 
 
 def test_the_picture_of_packages_has_todays_arrows(load_script):

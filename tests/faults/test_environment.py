@@ -1,6 +1,8 @@
 """Training works without writable folders, with damaged compiled code, in forked processes and in several threads."""
 
+import hashlib
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -11,7 +13,7 @@ import numba
 import pytest
 
 import neural_brane
-from neural_brane.kernels.compiling import LIBRARY, _installed
+from neural_brane.kernels.compiling import DIGEST_BYTES, LIBRARY, _installed
 
 SOURCE = Path(neural_brane.__file__).parent
 SHORT = "from neural_brane import Attributes, synthetic; print(Attributes(dim=4, seed=0).fit_transform(synthetic(100)))"
@@ -92,6 +94,20 @@ def test_damaged_code_is_compiled_again(damage, tmp_path, monkeypatch):
         whole = load(source).double
         assert whole(4) == 8
         assert sum(whole.stats.cache_hits.values()) == 1
+
+
+def test_code_of_an_earlier_version_whose_types_have_moved_is_compiled_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "kept"))
+    source = tmp_path / "doubling.py"
+    source.write_text("from neural_brane.kernels.compiling import njit\n\n\n@njit\ndef double(x):\n    return 2 * x\n")
+    assert load(source).double(4) == 8
+    (index,) = (tmp_path / "kept").rglob("*.nbi")
+    content = pickle.dumps(numba.__version__) + b"cneural_brane.moved\nThing\n."  # a class of a missing module
+    index.write_bytes(content + hashlib.blake2b(content, digest_size=DIGEST_BYTES).digest())
+    assert load(source).double(4) == 8
+    again = load(source).double
+    assert again(4) == 8
+    assert sum(again.stats.cache_hits.values()) == 1
 
 
 def _flip(data: bytes) -> bytes:

@@ -99,7 +99,7 @@ GOOD = {
         ({"attr_data": [1.0]}, "g.npz: array 'attr_indices' is missing"),
         (
             {"labels": np.array(["x", None])},
-            "g.npz: array 'labels' holds Python objects, which are never read from a file; save plain",
+            "g.npz: array 'labels' contains Python objects",
         ),
     ],
 )

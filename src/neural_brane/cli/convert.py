@@ -49,7 +49,7 @@ def convert(
     if parts is None:
         file = VectorFile(output)
         with counting("writing") as report:
-            write_blocks(file, vectors, loaded, tell=Meter(report, len(loaded), "vectors").advance)
+            write_blocks(file, vectors, loaded, report=Meter(report, len(loaded), "vectors").advance)
         echo(f"wrote {len(loaded):,} x {loaded.dim} vectors to {output}")
         if lost := file.lost(loaded.provenance, loaded.layer, loaded.made_from):
             echo(f"this format cannot store {', '.join(lost)}; .npz stores everything", err=True)
@@ -60,7 +60,7 @@ def convert(
     with counting("writing parts") as report:
         meter = Meter(report, len(loaded), "vectors")
         known: dict[str, Any] = {"provenance": loaded.provenance, "layer": loaded.layer, "made_from": loaded.made_from}
-        write_parts(output, loaded.ids, loaded.vectors, parts=parts, kind=part_format, tell=meter.advance, **known)
+        write_parts(output, loaded.ids, loaded.vectors, parts=parts, kind=part_format, report=meter.advance, **known)
     echo(f"wrote {len(loaded):,} x {loaded.dim} vectors to {output}, in {parts} {'part' if parts == 1 else 'parts'}")
 
 

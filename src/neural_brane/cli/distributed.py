@@ -139,7 +139,9 @@ def train_as_rank(work: Work, log: Path | None, start: float) -> None:
         graph = open_shards(folder).manifest
         title = f"{graph.name}: {graph.nodes:,} nodes, {graph.edges:,} edges, on {count(job.ranks)}"
         with reporting(title) if first else nullcontext(None) as report:
-            embed_shards(folder, parts, job=job, progress=report, tell=echo_and_log, **work.sharing, **work.parameters)
+            embed_shards(
+                folder, parts, job=job, progress=report, print_line=echo_and_log, **work.sharing, **work.parameters
+            )
         if first:
             if parts != output:
                 merge_parts(parts, output)

@@ -400,7 +400,7 @@ def embed_shards(
     parts_format: str = "npy",
     by_range: bool = False,
     progress: Reporter | None = None,
-    tell: Callable[[str], None] = lambda line: None,
+    print_line: Callable[[str], None] = lambda line: None,
     **parameters: Any,
 ) -> None:
     """Embed a graph in a folder of shards, as `brane shard` writes it. All ranks of a job call this together.
@@ -408,7 +408,7 @@ def embed_shards(
     output: a folder in which each rank writes the vectors of its nodes as one file. job: from `launch.join`.
     checkpoint: a folder that all hosts see; training resumes from a checkpoint of the same run, on any number of ranks.
     metrics: a .jsonl file or a folder. parts_format: "npy" or "parquet". by_range: each rank reads only the shards of
-    its own nodes, for graphs larger than a host's memory. tell: called with a line of text when a run is resumed.
+    its own nodes, for graphs larger than a host's memory. print_line: called with a line of text when a run is resumed.
     parameters: for `NeuralBrane`; a missing `seed` is drawn at random, or 0 if there is a checkpoint.
     """
     shards, host = open_shards(folder), Exchange(job.group)
@@ -430,7 +430,7 @@ def embed_shards(
     with cpu.threads(settings["threads"]):
         spectral, trained = own_spectral(shards, ranks, settings, seed), None
         if settings["spectral_dim"] < settings["dim"]:
-            trained = train(shards, ranks, settings, seed, Watchers(metrics, kept, tell))
+            trained = train(shards, ranks, settings, seed, Watchers(metrics, kept, print_line))
         learned = trained.vectors(settings["output"]) if trained else iter(())
         joint = join_own(spectral.vectors, learned, settings, host)
     _write(Path(output), shards, host, joint.vectors, parts_format)

@@ -147,7 +147,7 @@ def hold_out_edges(graph: AttributedGraph, *, share: float = 0.1, seed: int = 0)
 
 
 def draw_non_edges(taken: np.ndarray, nodes: int, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw distinct pairs u < v (count, 2) uniformly from all pairs whose keys are not in `taken`."""
+    """Return distinct pairs u < v (count, 2), drawn uniformly from all pairs whose keys are not in `taken`."""
     free = nodes * (nodes - 1) // 2 - len(taken)
     if free < count:
         raise GraphError(f"{count:,} pairs without an edge are needed, but there are {free:,}; hold out fewer edges")

@@ -169,7 +169,7 @@ class Numbering:
         self._keys, self._sorted, self._order = np.empty((0, 2), KEY), np.empty((0, 2), KEY), np.empty(0, np.int32)
 
     def map(self, work: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """Run a compiled function on the threads, once for each item of the last argument."""
+        """Run a compiled function once per item of the last argument, on all threads, and return the results."""
         *shared, items = arguments
         return list(self._pool.map(lambda item: work(*shared, item), items))
 

@@ -102,7 +102,10 @@ class CheckedFiles(IndexDataCacheFile):
             file.write(data + _digest(data))
 
     def _load_index(self) -> dict[Any, str]:
-        return cast(dict[Any, str], super()._load_index() if _is_whole(self._index_path) else {})
+        try:
+            return cast(dict[Any, str], super()._load_index() if _is_whole(self._index_path) else {})
+        except (ImportError, AttributeError):  # an earlier version wrote it, with types that have moved since
+            return {}
 
     def _load_data(self, name: str) -> Any:
         path = self._data_path(name)

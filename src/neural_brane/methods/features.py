@@ -54,7 +54,7 @@ class Output:
     def set_output(self, *, transform: str | None = None) -> Self:
         """Choose the form in which `transform` and `fit_transform` return the vectors of a matrix of features.
 
-        For a graph they always return an `Embedding`, which has `to_pandas` and `to_polars`. The result is the method.
+        For a graph they always return an `Embedding`, which has `to_pandas` and `to_polars`. Returns the method itself.
 
         Parameters
         ----------

@@ -256,32 +256,32 @@ SHARED = {
 
 
 def shared(name: str, *, default: Any, about: str = "") -> Any:
-    """Declare a parameter of several methods. about: replaces its sentence in this method."""
+    """Return the declaration of a parameter that several methods share; `about` replaces its sentence."""
     return _declare(replace(SHARED[name], about=about or SHARED[name].about), default)
 
 
 def whole(about: str, *, default: int | None, least: int = 1) -> Any:
-    """Declare a whole number."""
+    """Return the declaration of a whole number."""
     return _declare(Parameter(Whole(least), about), default)
 
 
 def number(about: str, *, default: float | None, **bounds: float) -> Any:
-    """Declare a number. bounds: `least` or `above`, and `below`."""
+    """Return the declaration of a number. bounds: `least` or `above`, and `below`."""
     return _declare(Parameter(Number(**bounds), about), default)
 
 
 def numbers(about: str, *, default: tuple[float, ...]) -> Any:
-    """Declare several numbers of at least 0."""
+    """Return the declaration of several numbers of at least 0."""
     return _declare(Parameter(Numbers(), about), default)
 
 
 def choice(about: str, *, default: Any, options: Sequence[Any]) -> Any:
-    """Declare one of several options."""
+    """Return the declaration of one of several options."""
     return _declare(Parameter(Choice(tuple(options)), about), default)
 
 
 def flag(about: str, *, default: bool | None) -> Any:
-    """Declare a parameter that is true or false."""
+    """Return the declaration of a parameter that is true or false."""
     return _declare(Parameter(Flag(), about), default)
 
 

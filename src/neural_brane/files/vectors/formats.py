@@ -243,28 +243,28 @@ def _check_blocks(blocks: Iterable[np.ndarray], rows: int, dim: int) -> Iterator
         raise EmbeddingError(f"there are {done} vectors and {rows} ids; give one id per vector")
 
 
-def merge_parts(folder: str | Path, output: str | Path, *, tell: Callable[[int], object] | None = None) -> None:
+def merge_parts(folder: str | Path, output: str | Path, *, report: Callable[[int], object] | None = None) -> None:
     """Write the vectors of a folder of parts to one file, whose suffix chooses the format.
 
     The folder is compared with its checksums first and is not changed. The vectors are never in memory all at once, and
-    the ids only for .npz and .safetensors. After each block, `tell` is called with its number of rows.
+    the ids only for .npz and .safetensors. After each block, `report` is called with its number of rows.
     """
     file = VectorFile(output)
     parts = open_parts(folder)
     parts.check()
-    write_blocks(file, Path(folder), parts, tell=tell)
+    write_blocks(file, Path(folder), parts, report=report)
 
 
-def write_blocks(file: VectorFile, source: Path, found: Any, *, tell: Callable[[int], object] | None = None) -> None:
-    """Check and write an embedding or a `VectorParts`, read from `source`; call `tell` with each block's rows."""
+def write_blocks(file: VectorFile, source: Path, found: Any, *, report: Callable[[int], object] | None = None) -> None:
+    """Check and write an embedding or a `VectorParts`, read from `source`; call `report` with each block's rows."""
     file.check_ids(found.ids)
     file.check_size(found.ids, found.dim)
 
     def blocks() -> Iterator[np.ndarray]:
         for block in finite_blocks(source, found.vectors):
             yield block
-            if tell is not None:
-                tell(len(block))
+            if report is not None:
+                report(len(block))
 
     others: dict[str, Any] = {"provenance": found.provenance, "layer": found.layer, "made_from": found.made_from}
     file.write(found.ids, blocks, dim=found.dim, **others)

@@ -328,12 +328,12 @@ class VectorParts:
         for at in range(0, self.nodes, rows):
             yield self.ids[at : at + rows], self.vectors[at : at + rows]
 
-    def check(self, tell: Callable[[int], object] | None = None) -> None:
-        """Raise an error if a file's CRC-32 differs from the manifest; call `tell` with each checked file's bytes."""
+    def check(self, report: Callable[[int], object] | None = None) -> None:
+        """Raise an error if a file's CRC-32 differs from the manifest; call `report` with each checked file's bytes."""
         for name, record in self.files.items():
             self.manifest.check_file(self.folder, name)
-            if tell is not None:
-                tell(record["bytes"])
+            if report is not None:
+                report(record["bytes"])
 
     def _columns(self, name: str) -> list[ParquetColumn]:
         return [ParquetColumn(table, name) for table in self._tables]
@@ -596,9 +596,9 @@ def write_parts(
     provenance: dict[str, Any] | None = None,
     layer: Any = None,
     made_from: np.ndarray | StoredColumn | None = None,
-    tell: Callable[[int], object] | None = None,
+    report: Callable[[int], object] | None = None,
 ) -> None:
-    """Write vectors as a folder of `parts` parts of nearly equal size; call `tell` with the rows of each block."""
+    """Write vectors as a folder of `parts` parts of nearly equal size; call `report` with the rows of each block."""
     check_folder(folder, parts)
     bounds = [len(ids) * part // parts for part in range(parts + 1)]
     for part, (first, end) in enumerate(pairwise(bounds)):
@@ -606,8 +606,8 @@ def write_parts(
             for at in range(first, end, BLOCK_ROWS):
                 span = slice(at, min(at + BLOCK_ROWS, end))
                 out.write(ids[span], vectors[span], None if made_from is None else made_from[span])
-                if tell is not None:
-                    tell(span.stop - at)
+                if report is not None:
+                    report(span.stop - at)
     finish(folder, parts, provenance=provenance, layer=layer)
 
 
