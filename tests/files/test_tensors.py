@@ -7,9 +7,9 @@ from safetensors import numpy as library
 
 from neural_brane.errors import EmbeddingError
 from neural_brane.files import tensors
-from neural_brane.files.tensors import Kind, list_arrays, read, read_about, read_arrays, write
+from neural_brane.files.tensors import FileKind, list_arrays, read, read_about, read_arrays, write
 
-THING = Kind("thing", "7", EmbeddingError, advice="make it again", outdated="ask for a newer one", mark="thing")
+THING = FileKind("thing", "7", EmbeddingError, advice="make it again", outdated="ask for a newer one", mark="thing")
 OTHER = THING._replace(noun="book", mark="book")
 ARRAYS = {
     "doubles": np.arange(6.0).reshape(2, 3).T,

@@ -5,12 +5,12 @@ import pytest
 from scipy import sparse
 
 from neural_brane.kernels import bags, cpu
-from neural_brane.kernels.bags import Steps, Trained, propagate
+from neural_brane.kernels.bags import AdamTable, StepRange, propagate
 from neural_brane.kernels.model import padded, rows_of, zeros
 from neural_brane.methods.ep import bags_of, random_table
 
 
-def descend_reference(trained: Trained, gradient, touched, rate: float):
+def descend_reference(trained: AdamTable, gradient, touched, rate: float):
     """Take a step of Adam for the touched rows; the other rows and their running means stay unchanged."""
     table, mean, square = trained
     mean[touched] = bags.MEAN_DECAY * mean[touched] + (1 - bags.MEAN_DECAY) * gradient[touched]
@@ -30,7 +30,7 @@ def ranked(around, own, others, margin: float):
     return losses[:, 0], (near - far, -near, far)
 
 
-def propagate_reference(trained: Trained, matrices, nodes, others, margin: float, steps: Steps):
+def propagate_reference(trained: AdamTable, matrices, nodes, others, margin: float, steps: StepRange):
     """Train a table by embedding propagation in place, one step per batch of nodes; return their losses.
 
     matrices: two dense matrices (nodes, rows of the table) that turn the table into reconstructions and own vectors.
@@ -59,7 +59,7 @@ def make_propagation(width=5, nodes=40, attributes=15):
     own = sparse.csr_array((own + sparse.eye_array(nodes, attributes)).astype(np.float32))
     own[own.sum(axis=1) == 0, 0] = 1.0
     table = random_table(attributes, width, rng)
-    state = Trained(table, zeros(*table.shape), zeros(*table.shape))
+    state = AdamTable(table, zeros(*table.shape), zeros(*table.shape))
     return state, bags_of(links, own), rng.permutation(nodes), rng.integers(0, nodes, nodes), (links, own)
 
 
@@ -74,7 +74,11 @@ def dense(links, own):
 @pytest.mark.parametrize("margin", [0.05, 3.0])
 def test_propagation_follows_the_reference(width, margin):
     state, made, nodes, others, matrices = make_propagation(width)
-    slow, before, steps = Trained(*(part.astype(np.float64) for part in state)), state.table.copy(), Steps(0.01, 7, 16)
+    slow, before, steps = (
+        AdamTable(*(part.astype(np.float64) for part in state)),
+        state.table.copy(),
+        StepRange(0.01, 7, 16),
+    )
     expected = propagate_reference(slow, dense(*matrices), nodes, others, margin, steps)
     losses = propagate(state, made, nodes, others, margin, steps)
     assert np.abs(state.table - before).max() > 0.01
@@ -87,8 +91,8 @@ def test_propagation_follows_the_reference(width, margin):
 def test_threads_of_propagation_do_not_change_a_bit():
     one, both = make_propagation(40), make_propagation(40)
     with cpu.threads(1):
-        first = propagate(*one[:4], 1.0, Steps(0.01, 0, 16))
-    second = propagate(*both[:4], 1.0, Steps(0.01, 0, 16))
+        first = propagate(*one[:4], 1.0, StepRange(0.01, 0, 16))
+    second = propagate(*both[:4], 1.0, StepRange(0.01, 0, 16))
     np.testing.assert_array_equal(first, second)
     for part, other in zip(one[0], both[0], strict=True):
         np.testing.assert_array_equal(part, other)
@@ -133,7 +137,7 @@ def test_steps_are_those_of_sparse_adam():
         adam.zero_grad()
         (1.0 + gaps[0] - gaps[1]).relu().sum().backward()
         adam.step()
-    propagate(state, made, nodes, others, 1.0, Steps(0.01, 0, 10))
+    propagate(state, made, nodes, others, 1.0, StepRange(0.01, 0, 10))
     np.testing.assert_allclose(state.table[:, :5], table.detach().numpy()[:, :5], atol=1e-4)
     assert padded(5) == state.table.shape[1]
 
@@ -207,9 +211,9 @@ def test_skip_gram_follows_the_reference(dim):
         step += 1
         rate = bags.corrected(0.02, step)
         for at in range(2):
-            trained = Trained(slow[at], state[at], state[at + 2])
+            trained = AdamTable(slow[at], state[at], state[at + 2])
             descend_reference(trained, slopes[at], sorted(seen[at]), rate)
-    losses = bags.train(tables, rows_of(own), sources, targets, dim, Steps(0.02, 4, batch))
+    losses = bags.train(tables, rows_of(own), sources, targets, dim, StepRange(0.02, 4, batch))
     assert np.abs(slow[0] - before).max() > 0.02
     np.testing.assert_allclose(losses, expected, rtol=1e-3, atol=1e-4)
     for fast, right in zip(plain(tables, dim), slow, strict=True):
@@ -221,7 +225,7 @@ def test_skip_gram_follows_the_reference(dim):
 
 def test_threads_of_skip_gram_do_not_change_a_bit():
     one, both = make_case(40), make_case(40)
-    steps = Steps(0.02, 0, 8)
+    steps = StepRange(0.02, 0, 8)
     with cpu.threads(1):
         first = bags.train(one[0], rows_of(one[1]), *one[2:], 40, steps)
     second = bags.train(both[0], rows_of(both[1]), *both[2:], 40, steps)

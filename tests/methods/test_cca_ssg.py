@@ -20,7 +20,7 @@ def dense_loss(first, second, decorrelation):
 
 def piece_of(graph):
     links = without_self_loops(graph.adjacency)
-    return convolution.Piece(links, convolution.shares(graph.attributes), "cpu")
+    return convolution.Subgraph(links, convolution.shares(graph.attributes), "cpu")
 
 
 def tensors(weights, grad=False):

@@ -52,7 +52,7 @@ def test_the_loss_and_its_gradients_are_those_of_torch_geometric(small_graph):
     expected.backward()
 
     ours = tensors(weights)
-    loss = dgi.infomax_loss(ours, convolution.Piece(links, attributes, "cpu"), shuffled)
+    loss = dgi.infomax_loss(ours, convolution.Subgraph(links, attributes, "cpu"), shuffled)
     loss.backward()
     assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
     np.testing.assert_allclose(ours.table.grad, theirs.encoder.convolution.lin.weight.grad.T, rtol=1e-4, atol=1e-7)

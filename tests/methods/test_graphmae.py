@@ -18,7 +18,7 @@ def piece_of(graph, weighted=True):
     links = without_self_loops(graph.adjacency)
     if not weighted:
         links.data[:] = 1
-    return convolution.Piece(links, convolution.shares(graph.attributes), "cpu")
+    return convolution.Subgraph(links, convolution.shares(graph.attributes), "cpu")
 
 
 def random_weights(attributes, dim, seed=0):

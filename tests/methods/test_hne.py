@@ -6,7 +6,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 
 from neural_brane import HNE, AttributedGraph, synthetic
 from neural_brane.linalg.tables import tables_on
-from neural_brane.methods.hne import Adam, Links, Pairs, slopes, weighed
+from neural_brane.methods.hne import Adam, LinkSampler, Pairs, slopes, weighed
 
 
 def weighted_graph():
@@ -35,7 +35,7 @@ def slopes_of(graph, table, threshold, pairs, l2):
 def test_gradients_are_finite_differences_of_the_objective():
     graph, rng = weighted_graph(), np.random.default_rng(0)
     table, threshold, l2 = rng.standard_normal((50, 3)), 0.4, 0.01
-    pairs = Links(graph.adjacency).draw(60, rng)
+    pairs = LinkSampler(graph.adjacency).draw(60, rng)
     loss, gradient, slope = slopes_of(graph, table, threshold, pairs, l2)
     assert loss == pytest.approx(textbook_loss(graph, table, threshold, pairs, l2), rel=1e-6)
     for at in [(0, 0), (7, 2), (20, 1), (49, 2)]:
@@ -72,7 +72,7 @@ def test_a_training_follows_the_objective_step_by_step():
     table = torch.tensor(start.astype(np.float64), requires_grad=True)
     threshold = torch.zeros(1, dtype=torch.float64, requires_grad=True)
     attributes = torch.from_numpy(TfidfTransformer().fit_transform(graph.attributes).toarray().astype(np.float64))
-    adam, links = torch.optim.Adam([table, threshold], lr=0.01), Links(graph.adjacency)
+    adam, links = torch.optim.Adam([table, threshold], lr=0.01), LinkSampler(graph.adjacency)
     losses = []
     for epoch in range(5):
         first, second, signs, weights = map(torch.from_numpy, links.draw(50, np.random.default_rng([7, epoch])))
@@ -90,7 +90,7 @@ def test_a_training_follows_the_objective_step_by_step():
 
 def test_unlinked_pairs_are_not_linked():
     graph = weighted_graph()
-    links = Links(graph.adjacency)
+    links = LinkSampler(graph.adjacency)
     pairs = links.draw(links.count, np.random.default_rng(0))
     dense = graph.adjacency.toarray()
     assert (dense[pairs.first, pairs.second] > 0).tolist() == (pairs.signs > 0).tolist()
@@ -102,7 +102,7 @@ def test_unlinked_pairs_are_not_linked():
 
 
 def test_weights_of_links_count():
-    links = Links(weighted_graph().adjacency)
+    links = LinkSampler(weighted_graph().adjacency)
     pairs = links.draw(links.count, np.random.default_rng(0))
     linked = pairs.weights[pairs.signs > 0]
     assert linked.mean() == pytest.approx(1)

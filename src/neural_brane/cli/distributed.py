@@ -20,7 +20,7 @@ import typer
 from typer import Argument
 
 from neural_brane.cli import options as o
-from neural_brane.cli.options import Reading, Training, bundled
+from neural_brane.cli.options import Reading, TrainingOptions, bundled
 from neural_brane.cli.terminal import LOG, Stopped, counting, echo, echo_and_log, log_to, reporting
 from neural_brane.errors import BraneError, EmbeddingError, ParameterError, printable
 
@@ -46,7 +46,7 @@ class Work(NamedTuple):
 def embed(
     source: Annotated[str, Argument(metavar="SHARDS", help="Folder of 'brane shard', or a graph.")],
     reading: Reading,
-    training: Training,
+    training: TrainingOptions,
     output: Annotated[Path, o.option("path", "File or folder to write.", "--output", "-o")],
     ranks: Annotated[int | None, o.option("whole", "Processes to start here.")] = None,
     checkpoint_every: Annotated[int, o.option("whole", "Save every N steps.")] = 100,

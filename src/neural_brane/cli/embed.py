@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Exit
 
 from neural_brane.cli import options as o
-from neural_brane.cli.options import Links, Reading, Training, bundled
+from neural_brane.cli.options import EdgeOptions, Reading, TrainingOptions, bundled
 from neural_brane.cli.terminal import echo, explaining_stop, file_size, log_to, reporting, show_table
 from neural_brane.errors import CheckpointError, ParameterError
 from neural_brane.methods import METHODS, find_method
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def embed(
     source: o.Source,
     reading: Reading,
-    training: Training,
+    training: TrainingOptions,
     output: o.OutputOrNone = None,
     save_model: o.SaveModel = None,
     method: o.Method = "neural-brane",
@@ -84,7 +84,7 @@ def embed(
 @bundled
 def transform(
     model: o.ModelFile,
-    reading: Links,
+    reading: EdgeOptions,
     output: o.Output,
     source: o.SourceOrNone = None,
     log: o.Log = None,
@@ -124,7 +124,7 @@ def transform(
 def update(
     model: o.ModelFile,
     source: o.Source,
-    reading: Links,
+    reading: EdgeOptions,
     output: o.OutputOrNone = None,
     save_model: o.SaveModel = None,
     log: o.Log = None,
@@ -192,7 +192,7 @@ class Results:
             echo(usage)
 
 
-def read_alike(source: str | None, reading: Links, model: Embedder) -> AttributedGraph:
+def read_alike(source: str | None, reading: EdgeOptions, model: Embedder) -> AttributedGraph:
     """Read a graph; its table of nodes is encoded by the rules of the model's training."""
     from neural_brane.files.nodes import read_node_frame
     from neural_brane.graph.convert import join_new_nodes
@@ -236,7 +236,7 @@ def title_of(graph: AttributedGraph) -> str:
 def estimate(
     source: o.Source,
     reading: Reading,
-    training: Training,
+    training: TrainingOptions,
     method: o.Method = "neural-brane",
     ranks: Annotated[int | None, o.option("whole", "Estimate one of N ranks.", min=1)] = None,
     no_time: Annotated[bool, o.flag("--no-time", "Skip the time, which needs a trial run.")] = False,

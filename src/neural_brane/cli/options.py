@@ -96,7 +96,7 @@ def parameter(name: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainingOptions:
     """Options that set the parameters of a method."""
 
     settings: Annotated[
@@ -180,7 +180,7 @@ KEYWORDS = {
 
 
 @dataclass(frozen=True)
-class Links:
+class EdgeOptions:
     """Options that name the files of a graph and the columns of its edges."""
 
     attributes: Annotated[Path | None, reading("attributes", "Attributes, one node per line.", "file")] = None
@@ -243,7 +243,7 @@ class Links:
 
 
 @dataclass(frozen=True)
-class Reading(Links):
+class Reading(EdgeOptions):
     """All options for reading a graph, including those for the columns of its table of nodes."""
 
     label_column: Annotated[str | None, reading("label", "Column of --nodes with the labels.")] = None

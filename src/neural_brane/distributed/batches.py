@@ -13,7 +13,7 @@ import numpy as np
 
 from neural_brane.distributed.exchange import Exchange, Requests, block_size, node_range
 from neural_brane.errors import GraphError
-from neural_brane.files.graphs.shards import MemoryShards, Rows, Shard, Shards
+from neural_brane.files.graphs.shards import MemoryShards, Shard, ShardRows, Shards
 from neural_brane.kernels.compiling import njit
 from neural_brane.kernels.model import Bags
 from neural_brane.sampling.tables import AliasTable, alias_table
@@ -233,10 +233,10 @@ class GraphRows:
                 yield piece, order[cuts[number] : cuts[number + 1]]
 
 
-def _plain(rows: Rows) -> Rows:
+def _plain(rows: ShardRows) -> ShardRows:
     """Return the same rows as plain arrays over the mapped memory, because Numba accepts no memory maps."""
     data = None if rows.data is None else np.asarray(rows.data)
-    return Rows(np.asarray(rows.indptr), np.asarray(rows.indices), data)
+    return ShardRows(np.asarray(rows.indptr), np.asarray(rows.indices), data)
 
 
 # The tables for drawing triplets have an entry for every node. The first rank of a host writes them to temporary files,

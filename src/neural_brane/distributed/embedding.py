@@ -310,7 +310,7 @@ class Ranks(NamedTuple):
     by_range: bool = False  # True if a rank reads only the shards of its own nodes
 
 
-class Trained(NamedTuple):
+class TrainedModel(NamedTuple):
     """A model that all ranks have trained, with everything needed to compute vectors."""
 
     model: ShardedModel
@@ -354,7 +354,7 @@ def own_spectral(shards: AnyShards, ranks: Ranks, settings: dict[str, Any], seed
 
 def train(
     shards: AnyShards, ranks: Ranks, settings: dict[str, Any], seed: int, watchers: Watchers | None = None
-) -> Trained:
+) -> TrainedModel:
     """Train the learned part, from the beginning or from a checkpoint."""
     own, watchers = settings | {"dim": settings["dim"] - settings["spectral_dim"]}, watchers or Watchers()
     batch, kernel, host = own["batch_size"], kernel_settings(own), ranks.host
@@ -382,7 +382,7 @@ def train(
             training.run(first, stack.enter_context(Prefetch(make, training.total)), step, step.together)
     if host.rank == 0:
         training.warn_if_untrained()
-    return Trained(model, rows, kernel, training.losses)
+    return TrainedModel(model, rows, kernel, training.losses)
 
 
 FREE = ("epochs", "tolerance", "threads", "device")  # parameters that may change when a checkpoint is resumed

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.distributed.exchange import Exchange, Requests, node_range, owners
-from neural_brane.files.graphs.shards import Rows
+from neural_brane.files.graphs.shards import ShardRows
 from neural_brane.kernels.threads import SLAB_COLUMNS
 from neural_brane.linalg.eigenvectors import factor_hops, leading_eigenvectors
 from neural_brane.linalg.tables import BLOCK_ROWS, Table, Tables, tables_on
@@ -70,7 +70,7 @@ def own_matrix(shards: Any, kind: str, width: int, exchange: Exchange, most_rows
         lengths.append(np.diff(indptr))
         indices.append(rows.indices[entries])
         data.append(np.ones(entries.stop - entries.start, np.float32) if rows.data is None else rows.data[entries])
-    joined = Rows(np.cumsum(np.concatenate(lengths)), np.concatenate(indices), np.concatenate(data))
+    joined = ShardRows(np.cumsum(np.concatenate(lengths)), np.concatenate(indices), np.concatenate(data))
     del indices, data
     own = node_range(width, exchange.rank, exchange.ranks)
     others = _distinct(joined.indices, width)

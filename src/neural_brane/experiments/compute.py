@@ -286,7 +286,7 @@ def compute(
     graph = datasets.load(training.dataset) if graph is None else graph
     seed, scoring = training.seed, training.scoring
     held_out = hold_out_edges(graph, **{"seed": seed} | scoring["links"]) if "links" in scoring else None
-    trainer = Trainer(training, graph if held_out is None else held_out.graph, threads)
+    trainer = MethodTrainer(training, graph if held_out is None else held_out.graph, threads)
     with threadpool_limits(threads):
         embedding = trainer.learn()
         learn = trainer.learn if trainer.model.uses_labels else None
@@ -304,7 +304,7 @@ def compute(
     }
 
 
-class Trainer:
+class MethodTrainer:
     """Train one method on one graph, once or for every split, and measure time and memory."""
 
     def __init__(self, training: Training, graph: AttributedGraph, threads: int | None):

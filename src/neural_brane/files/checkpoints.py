@@ -26,7 +26,7 @@ from neural_brane.files import tensors
 from neural_brane.files.storage import remove_abandoned
 
 START_AGAIN = "remove it to start again, or name another file"
-CHECKPOINT = tensors.Kind(
+CHECKPOINT = tensors.FileKind(
     "checkpoint",
     "2",
     CheckpointError,

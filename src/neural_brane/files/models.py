@@ -141,7 +141,7 @@ def check_rows(indptr: np.ndarray, indices: np.ndarray, rows: int, columns: int)
 
 SUFFIX = ".brane"
 FORMAT = "1"
-MODEL = tensors.Kind(
+MODEL = tensors.FileKind(
     "model",
     FORMAT,
     ModelError,

@@ -434,7 +434,7 @@ class FrameFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TablePiece:
     """Some rows of a table; `first_line` and `lines` are those of `FrameFile`."""
 
     frame: pl.DataFrame
@@ -480,7 +480,7 @@ def read_frame(
     return FrameFile(path, frame, description, pieces[0].first_line, lines)
 
 
-def piece_lines(piece: Piece) -> np.ndarray:
+def piece_lines(piece: TablePiece) -> np.ndarray:
     """Return the line number of every row of a piece."""
     if piece.lines is not None:
         return piece.lines
@@ -543,17 +543,17 @@ class TableReader:
             words.append(self.content.encoding.description)
         return ", ".join(words + ([f"compressed with {self._file.packing}"] if self._file.packing else []))
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[TablePiece]:
         """Yield the rows of the table in pieces."""
         kind = self.content.kind
         if self.dialect is not None:
             for block in self.blocks():
                 frame, lines = parse_block(self.path, block, self.dialect)
-                yield Piece(frame, block.line, lines)
+                yield TablePiece(frame, block.line, lines)
         elif kind == "JSON lines":
-            yield Piece(*read_json_lines(self._file, self._blocks()))
+            yield TablePiece(*read_json_lines(self._file, self._blocks()))
         else:
-            yield Piece(read_typed(self._file, TYPED[kind]), 0)
+            yield TablePiece(read_typed(self._file, TYPED[kind]), 0)
 
     def _blocks(self) -> Iterator[Block]:
         return read_blocks(self._file, self.content.encoding, size=self._block)

@@ -32,7 +32,7 @@ OUR_KEYS = {"checksum", "format", "about", "state"}  # our headers have at least
 Arrays = dict[str, np.ndarray]
 
 
-class Kind(NamedTuple):
+class FileKind(NamedTuple):
     """A kind of our files, with the words for its error messages."""
 
     noun: str  # its name, such as "checkpoint"
@@ -59,14 +59,18 @@ class Header(NamedTuple):
     arrays: dict[str, tuple[str, tuple[int, ...]]]  # dtype code, such as F32, and shape, in the order of their bytes
 
 
-def write(path: str | Path, kind: Kind, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+def write(path: str | Path, kind: FileKind, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Write a file atomically; `about` may hold anything that JSON can hold."""
     with atomic(path) as draft, open(draft, "wb") as file:
         write_parts(file, kind, about, arrays, arrays.values())
 
 
 def write_parts(
-    file: BinaryIO, kind: Kind, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray], parts: Iterable[np.ndarray]
+    file: BinaryIO,
+    kind: FileKind,
+    about: Mapping[str, Any],
+    arrays: Mapping[str, np.ndarray],
+    parts: Iterable[np.ndarray],
 ) -> None:
     """Write a file whose bytes come in `parts`; only the dtypes and shapes of `arrays` are used."""
     mark = {} if kind.mark is None else {"kind": kind.mark}
@@ -89,7 +93,9 @@ def write_parts(
     file.write(checksum.hexdigest().encode())
 
 
-def read(path: str | Path, kind: Kind, *, mapped: bool = False, verify: bool = True) -> tuple[dict[str, Any], Arrays]:
+def read(
+    path: str | Path, kind: FileKind, *, mapped: bool = False, verify: bool = True
+) -> tuple[dict[str, Any], Arrays]:
     """Return metadata and arrays; raise an error if the file is of another kind or has a changed bit.
 
     If `mapped`, the arrays are read-only views of the file, which must not be changed in place while they exist;
@@ -123,7 +129,7 @@ def read(path: str | Path, kind: Kind, *, mapped: bool = False, verify: bool = T
     return about, arrays
 
 
-def read_about(path: str | Path, kind: Kind) -> dict[str, Any]:
+def read_about(path: str | Path, kind: FileKind) -> dict[str, Any]:
     """Return the metadata, or {} if it cannot be read; the arrays and the checksum are not read."""
     try:
         metadata = _read_header(Path(path), kind).metadata
@@ -136,10 +142,10 @@ def read_about(path: str | Path, kind: Kind) -> dict[str, Any]:
 def list_arrays(path: str | Path, error: type[BraneError]) -> Header:
     """Return the header of any safetensors file, also from other programs, without reading its arrays."""
     advice = "restore it from a copy, or write it again"
-    return _read_header(Path(path), Kind("safetensors file", "", error, advice, advice))
+    return _read_header(Path(path), FileKind("safetensors file", "", error, advice, advice))
 
 
-def _read_header(path: Path, kind: Kind) -> Header:
+def _read_header(path: Path, kind: FileKind) -> Header:
     from safetensors import SafetensorError, safe_open
 
     with path.open("rb") as file:  # raises the usual error if the path is wrong

@@ -16,7 +16,7 @@ from scipy import sparse
 from neural_brane.errors import GraphError
 from neural_brane.graph.adjacency import Duplicates, Rules, SelfLoops, assemble, check_rules, compact, symmetrise
 from neural_brane.graph.build import (
-    Links,
+    EdgeArrays,
     attribute_matrix,
     check_adjacency,
     check_content,
@@ -366,7 +366,7 @@ class AttributedGraph:
         """
         name = name or str(graph.name or "graph")
         data = NodeData(list(map(dict, graph.nodes.values())), f"graph '{name}'")
-        links = Links.between(graph, graph.edges(data=weight, default=1.0))
+        links = EdgeArrays.between(graph, graph.edges(data=weight, default=1.0))
         adjacency = links.assemble(len(data.nodes), Rules(duplicates, self_loops))
         return _made(adjacency, _names(list(graph)), data, attributes, label).renamed(name)
 
@@ -390,7 +390,7 @@ class AttributedGraph:
         ids = _names(graph.vs["name"]) if "name" in keys else np.arange(graph.vcount())
         data = NodeData([{key: node[key] for key in keys if key != "name"} for node in graph.vs], f"graph '{name}'")
         weights = graph.es[weight] if weight in graph.es.attributes() else None
-        links = Links(np.array(graph.get_edgelist(), dtype=np.int64).reshape(-1, 2), weights)
+        links = EdgeArrays(np.array(graph.get_edgelist(), dtype=np.int64).reshape(-1, 2), weights)
         adjacency = links.assemble(len(ids), Rules(duplicates, self_loops))
         return _made(adjacency, ids, data, attributes, label).renamed(name)
 

@@ -109,14 +109,14 @@ def edge_weights(weights: Any, edges: int) -> np.ndarray:
     return single
 
 
-class Links(NamedTuple):
+class EdgeArrays(NamedTuple):
     """Edges between positions of nodes, and their weights as another library stores them, or None if all are 1."""
 
     ends: np.ndarray  # (edges, 2)
     weights: Any
 
     @classmethod
-    def between(cls, nodes: Iterable[Any], edges: Iterable[tuple[Any, Any, Any]]) -> Links:
+    def between(cls, nodes: Iterable[Any], edges: Iterable[tuple[Any, Any, Any]]) -> EdgeArrays:
         """Return edges (node, node, weight) as edges between the positions of the nodes."""
         place = {node: at for at, node in enumerate(nodes)}
         placed = [(place[u], place[v], weight) for u, v, weight in edges]

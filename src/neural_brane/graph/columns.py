@@ -132,14 +132,14 @@ class Column:
     examples: tuple[str, ...] = ()  # some values to print; files do not keep them
 
 
-class Kind(NamedTuple):
+class ColumnKind(NamedTuple):
     """The kind of a column and its option, as the user gave them."""
 
     kind: str
     option: int | str | None = None
 
 
-def read_kinds(given: Mapping[str, str] | Iterable[str] | None) -> dict[str, Kind]:
+def read_kinds(given: Mapping[str, str] | Iterable[str] | None) -> dict[str, ColumnKind]:
     """Return the kind of each column, given as a dict from name to kind or a list of `NAME:KIND:OPTION`.
 
     >>> read_kinds(["age:number:4", "tags:list:;"])
@@ -149,7 +149,7 @@ def read_kinds(given: Mapping[str, str] | Iterable[str] | None) -> dict[str, Kin
     """
     if isinstance(given, Mapping):
         given = [f"{name}:{kind}" for name, kind in given.items()]
-    kinds: dict[str, Kind] = {}
+    kinds: dict[str, ColumnKind] = {}
     for text in [given] if isinstance(given, str) else given or ():
         match = _GIVEN.match(text)
         if match is None:
@@ -163,7 +163,7 @@ def read_kinds(given: Mapping[str, str] | Iterable[str] | None) -> dict[str, Kin
             option = int(option)
         elif option is not None and kind != "list":
             raise ParameterError(f"column {text!r}: {kind} takes no option; write {text.rpartition(':')[0]}")
-        kinds[name] = Kind(kind, option)
+        kinds[name] = ColumnKind(kind, option)
     return kinds
 
 
@@ -212,11 +212,13 @@ def infer_columns(
     for name in (*given, *ignore):
         if name in roles:
             raise GraphError(f"column '{name}' is the {roles[name]} of the nodes, so it cannot be an attribute too")
-    given |= {name: Kind("ignored") for name in ignore}
-    return [_describe(frame[name], Kind(roles[name]) if name in roles else given.get(name)) for name in frame.columns]
+    given |= {name: ColumnKind("ignored") for name in ignore}
+    return [
+        _describe(frame[name], ColumnKind(roles[name]) if name in roles else given.get(name)) for name in frame.columns
+    ]
 
 
-def _describe(series: pl.Series, given: Kind | None) -> Column:
+def _describe(series: pl.Series, given: ColumnKind | None) -> Column:
     """Return a column with its counts and its kind, which is given or else inferred from the values."""
     values = plain(series)
     if values is None:

@@ -13,7 +13,7 @@ from numba import njit
 from scipy import sparse
 
 
-class Rows(NamedTuple):
+class MergedRows(NamedTuple):
     """The rows of a matrix while repeats are merged."""
 
     starts: np.ndarray  # (rows + 1,) where each row begins
@@ -38,7 +38,7 @@ def scatter_edges(
         scatter_weights(ends, weights, loops, at, columns, values)
     del at
     merge = merge_counts if weights is None else merge_weights
-    rows = Rows(starts, columns, values, sizes)
+    rows = MergedRows(starts, columns, values, sizes)
     threads = threads or min(os.cpu_count() or 1, 8)
     cuts = np.linspace(0, nodes, threads + 1).astype(np.int64)
     with ThreadPoolExecutor(threads) as pool:

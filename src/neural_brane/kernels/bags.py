@@ -11,7 +11,7 @@ from numba import prange
 
 from neural_brane.kernels.compiling import njit
 from neural_brane.kernels.cpu.lanes import fill, load, multiply_add, store, total
-from neural_brane.kernels.model import LANE, Rows, padded, zeros
+from neural_brane.kernels.model import LANE, CSRArrays, padded, zeros
 
 MEAN_DECAY, SQUARE_DECAY, SMALLEST = 0.9, 0.999, 1e-8  # the defaults of Adam's paper
 
@@ -22,7 +22,7 @@ def corrected(rate, step):
     return rate * np.sqrt(1 - SQUARE_DECAY**step) / (1 - MEAN_DECAY**step)
 
 
-class Trained(NamedTuple):
+class AdamTable(NamedTuple):
     """A table that Adam trains, with its running means; all three arrays have the same shape and are float32."""
 
     table: np.ndarray  # (rows, width), width a multiple of LANE
@@ -30,7 +30,7 @@ class Trained(NamedTuple):
     square: np.ndarray  # mean of the squared gradients
 
 
-class Steps(NamedTuple):
+class StepRange(NamedTuple):
     """The learning rate and the batches of some steps."""
 
     rate: float
@@ -46,7 +46,7 @@ class Steps(NamedTuple):
 
 @njit(error_model="numpy")
 def pool(table, bags, slot, pooled):
-    """Write pooled[slot] = Σ value × row of the table, over the entries of bag `slot` of bags (`Rows`)."""
+    """Write pooled[slot] = Σ value × row of the table, over the entries of bag `slot` of bags (`CSRArrays`)."""
     start, stop = bags.indptr[slot], bags.indptr[slot + 1]
     for c in range(0, table.shape[1], LANE):
         total = fill(np.float32(0))
@@ -57,7 +57,7 @@ def pool(table, bags, slot, pooled):
 
 @njit(error_model="numpy")
 def sort_entries(bags, place):
-    """Sort the entries of bags (`Rows`) by their row of the table.
+    """Sort the entries of bags (`CSRArrays`) by their row of the table.
 
     place: scratch (rows of the table,) int64, -1 everywhere before and after. Returns four int64 arrays: the distinct
     rows, in the order of their first entry; the start of each row's entries; the sorted entries; and their slots.
@@ -112,16 +112,16 @@ def descend(trained, row, gradient, k, rate):
 # Embedding propagation.
 
 
-class Bags(NamedTuple):
+class PropagationBags(NamedTuple):
     """The rows that each node pools: its own rows, and the rows of its neighbours."""
 
-    links: Rows  # neighbours of each node, with weights
-    own: Rows  # own rows of each node, with amounts
+    links: CSRArrays  # neighbours of each node, with weights
+    own: CSRArrays  # own rows of each node, with amounts
     sizes: np.ndarray  # (nodes,) float64: divisor of a node's own sum
     around: np.ndarray  # (nodes,) float64: divisor of the sum over its neighbours
 
 
-def propagate(trained: Trained, bags: Bags, nodes, others, margin: float, steps: Steps) -> np.ndarray:
+def propagate(trained: AdamTable, bags: PropagationBags, nodes, others, margin: float, steps: StepRange) -> np.ndarray:
     """Train a table in place, one step per batch of nodes; return the loss of each node, (k,) float32.
 
     nodes: (k,) int64, the nodes to reconstruct; each has own rows and a neighbour with rows. others: (k,) int64, a
@@ -140,7 +140,7 @@ def _propagate(trained, bags, pairs, margin, steps, pooled):
         stop = min(start + steps.batch, len(nodes))
         count = stop - start
         indptr, rows, shares = _fill_bags(bags, nodes[start:stop], others[start:stop])
-        batch_bags = Rows(indptr, rows, shares)
+        batch_bags = CSRArrays(indptr, rows, shares)
         for slot in prange(3 * count):
             pool(trained.table, batch_bags, slot, pooled)
         for k in prange(count):
@@ -215,7 +215,7 @@ def _rank(pooled, around, own, other, margin):
 # Skip-gram whose source vectors are cosines and sines of attributes. Adam uses the sum of a batch's gradients.
 
 
-class Tables(NamedTuple):
+class AdamTables(NamedTuple):
     """The trained tables, with the running means of Adam; padding columns stay zero."""
 
     maps: np.ndarray  # (attributes, padded(half)) float32
@@ -226,13 +226,13 @@ class Tables(NamedTuple):
     contexts_square: np.ndarray
 
 
-def empty_tables(attributes: int, nodes: int, dim: int) -> Tables:
+def empty_tables(attributes: int, nodes: int, dim: int) -> AdamTables:
     """Return tables of zeros for vectors (dim,)."""
     width = padded(dim - dim // 2)
-    return Tables(*(zeros(attributes, width) for _ in range(3)), *(zeros(nodes, 2 * width) for _ in range(3)))
+    return AdamTables(*(zeros(attributes, width) for _ in range(3)), *(zeros(nodes, 2 * width) for _ in range(3)))
 
 
-def train(tables: Tables, own: Rows, sources, targets, dim: int, steps: Steps) -> np.ndarray:
+def train(tables: AdamTables, own: CSRArrays, sources, targets, dim: int, steps: StepRange) -> np.ndarray:
     """Train the tables in place, one step per batch of sources (k,); return each source's mean loss, (k,) float32.
 
     own: the attributes of every node. targets: (k, places, 1 + negatives) int32, the nodes that a source predicts, each
@@ -247,8 +247,8 @@ def train(tables: Tables, own: Rows, sources, targets, dim: int, steps: Steps) -
 def _train(tables, own, examples, dim, steps, scratch):
     sources, targets = examples
     angles, vectors, slopes = scratch
-    maps = Trained(tables.maps, tables.maps_mean, tables.maps_square)
-    contexts = Trained(tables.contexts, tables.contexts_mean, tables.contexts_square)
+    maps = AdamTable(tables.maps, tables.maps_mean, tables.maps_square)
+    contexts = AdamTable(tables.contexts, tables.contexts_mean, tables.contexts_square)
     losses, step = np.empty(len(sources), np.float32), steps.step
     place_of_row, place_of_node = np.full(len(maps.table), -1, np.int64), np.full(len(contexts.table), -1, np.int64)
     for start in range(0, len(sources), steps.batch):
@@ -256,7 +256,7 @@ def _train(tables, own, examples, dim, steps, scratch):
         drawn = targets[start : start + count]
         factors = np.zeros(drawn.shape, np.float32)
         indptr, rows, amounts = _bags_of(own, sources[start : start + count])
-        batch_bags = Rows(indptr, rows, amounts)
+        batch_bags = CSRArrays(indptr, rows, amounts)
         for k in prange(count):
             pool(maps.table, batch_bags, k, angles)
             _embed(angles, vectors, k, dim)
@@ -271,7 +271,7 @@ def _train(tables, own, examples, dim, steps, scratch):
             gather(angles, amounts, by_row, k, gradient)
             descend(maps, distinct[k], gradient, k, rate)
         indptr, hits, shares = _flatten_targets(drawn, factors)
-        by_node = sort_entries(Rows(indptr, hits, shares), place_of_node)
+        by_node = sort_entries(CSRArrays(indptr, hits, shares), place_of_node)
         others = by_node[0]
         gradients = np.empty((len(others), vectors.shape[1]), np.float32)
         for k in prange(len(others)):

@@ -22,7 +22,7 @@ def bags_of(matrix: Any) -> Bags:
     return Bags(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False))
 
 
-class Rows(NamedTuple):
+class CSRArrays(NamedTuple):
     """The arrays of a sparse matrix in CSR format."""
 
     indptr: np.ndarray  # (rows + 1,) int64
@@ -30,9 +30,9 @@ class Rows(NamedTuple):
     values: np.ndarray  # (entries,) float32
 
 
-def rows_of(matrix: Any) -> Rows:
+def rows_of(matrix: Any) -> CSRArrays:
     """Return the arrays of a CSR matrix with the dtypes that CPU kernels expect."""
-    return Rows(*bags_of(matrix), matrix.data.astype(np.float32, copy=False))
+    return CSRArrays(*bags_of(matrix), matrix.data.astype(np.float32, copy=False))
 
 
 class Model(NamedTuple):

@@ -21,7 +21,7 @@ BLOCK_ROWS = 8_192  # table rows that a thread multiplies at a time
 Table = Any  # a NumPy array or a PyTorch tensor
 
 
-class Rows:
+class ScaledMatrix:
     """A sparse matrix with scales and a diagonal: diag(rows) · matrix · diag(columns) + diag(diagonal).
 
     Threads share its rows. Each number of a product is one sum, in the order of the entries. Scaled entries are not
@@ -42,7 +42,7 @@ class Rows:
         ends = np.unique([0, *cuts, self.size])  # ends of blocks with about BLOCK_ENTRIES entries
         self.blocks = [slice(first, last) for first, last in pairwise(ends.tolist())]
 
-    def scaled(self, **scales: np.ndarray) -> "Rows":
+    def scaled(self, **scales: np.ndarray) -> "ScaledMatrix":
         """Return the matrix with other scales `rows` or `columns`, or another `diagonal`; the entries are shared."""
         scaled = copy(self)
         scaled.matrix = self.matrix._replace(**{name: scale.astype(np.float32) for name, scale in scales.items()})
@@ -75,15 +75,15 @@ class Rows:
         return np.pad(table, ((0, 0), (0, missing))) if missing else table
 
 
-class TorchRows:
-    """Like `Rows`, on a device by PyTorch; each matrix stores its scaled entries and shares their positions."""
+class TorchScaledMatrix:
+    """Like `ScaledMatrix`, on a device by PyTorch; each matrix stores its scaled entries and shares their positions."""
 
     def __init__(self, tables: "OnTorch", matrix: Any, diagonal: Any = None):
         self.tables, self.matrix, self.diagonal = tables, matrix, diagonal
 
     def scaled(
         self, *, rows: np.ndarray | None = None, columns: np.ndarray | None = None, diagonal: np.ndarray | None = None
-    ) -> "TorchRows":
+    ) -> "TorchScaledMatrix":
         """Return the matrix with these scales of rows and columns, and this diagonal."""
         crow, col, values = self.matrix.crow_indices(), self.matrix.col_indices(), self.matrix.values()
         if columns is not None:
@@ -91,7 +91,7 @@ class TorchRows:
         if rows is not None:
             values = values * self.tables.table(rows).repeat_interleave(crow.diff())
         own = None if diagonal is None else self.tables.table(diagonal)[:, None]
-        return TorchRows(self.tables, self.tables.csr(crow, col, values, self.matrix.shape), own)
+        return TorchScaledMatrix(self.tables, self.tables.csr(crow, col, values, self.matrix.shape), own)
 
     def __matmul__(self, table: Any) -> Any:
         product = self.matrix @ table
@@ -113,7 +113,7 @@ class Tables:
 
     def matrix(self, matrix: sparse.csr_array) -> Any:
         """Return a sparse matrix that `@` multiplies with tables."""
-        return Rows(matrix, self.threads)
+        return ScaledMatrix(matrix, self.threads)
 
     def with_transpose(self, matrix: sparse.csr_array) -> tuple[Any, Any]:
         """Return a sparse matrix and its transpose, both stored by rows, for fast products."""
@@ -169,10 +169,10 @@ class OnTorch(Tables):
 
         self.torch, self.device = torch, device
 
-    def matrix(self, matrix: sparse.csr_array) -> TorchRows:
+    def matrix(self, matrix: sparse.csr_array) -> TorchScaledMatrix:
         parts = (matrix.indptr, matrix.indices, matrix.data.astype(np.float32, copy=False))
         indptr, indices, values = (self.torch.from_numpy(part).to(self.device) for part in parts)
-        return TorchRows(self, self.csr(indptr, indices, values, matrix.shape))
+        return TorchScaledMatrix(self, self.csr(indptr, indices, values, matrix.shape))
 
     def csr(self, indptr: Any, indices: Any, values: Any, shape: tuple[int, ...]) -> Any:
         """Return a sparse PyTorch matrix, made of tensors on the device."""

@@ -9,7 +9,7 @@ from scipy import sparse
 from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.methods import descent as backend
 from neural_brane.methods.base import stack
-from neural_brane.methods.convolution import Convolutional, Piece, convolved, normalised
+from neural_brane.methods.convolution import Convolutional, Subgraph, convolved, normalised
 from neural_brane.methods.parameters import choice, number, shared
 
 SMALLEST_VARIANCE = 1e-12  # added to the variance of a column, to avoid dividing by zero
@@ -24,7 +24,7 @@ class Correlation(NamedTuple):
     second_bias: Any  # (1, dim)
 
 
-class View(NamedTuple):
+class GraphView(NamedTuple):
     """A graph from which some edges and attributes were removed."""
 
     averages: backend.BothWays
@@ -76,7 +76,7 @@ class CCASSG(Convolutional):
         biases = (backend.zeros(self.dim, self.device) for _ in range(2))
         return Correlation(table, next(biases), second, next(biases))
 
-    def _loss(self, weights: Correlation, piece: Piece, rng: np.random.Generator) -> Any:
+    def _loss(self, weights: Correlation, piece: Subgraph, rng: np.random.Generator) -> Any:
         shares = (self.edge_dropout, self.attribute_dropout)
         first, second = (forward(weights, piece, draw_view(piece, *shares, rng)) for _ in range(2))
         return correlation_loss(first, second, self.decorrelation)
@@ -94,7 +94,7 @@ class CCASSG(Convolutional):
             return convolved(averages, hidden @ weights.second, weights.second_bias)
 
 
-def draw_view(piece: Piece, edges: float, attributes: float, rng: np.random.Generator) -> View:
+def draw_view(piece: Subgraph, edges: float, attributes: float, rng: np.random.Generator) -> GraphView:
     """Return a random view that lacks these shares of the edges and attributes, each drawn independently."""
     upper = sparse.triu(piece.links, format="coo")
     keep = rng.random(upper.nnz) >= edges
@@ -102,10 +102,10 @@ def draw_view(piece: Piece, edges: float, attributes: float, rng: np.random.Gene
     half = sparse.csr_array(kept, shape=upper.shape)
     averages = backend.BothWays(normalised((half + half.T).tocsr()), piece.device, symmetric=True)
     mask = (rng.random((piece.entries.shape[1], 1), np.float32) >= attributes).astype(np.float32)
-    return View(averages, backend.import_torch().from_numpy(mask).to(piece.device))
+    return GraphView(averages, backend.import_torch().from_numpy(mask).to(piece.device))
 
 
-def forward(weights: Correlation, piece: Piece, view: View) -> Any:
+def forward(weights: Correlation, piece: Subgraph, view: GraphView) -> Any:
     """Return the vectors of one view, (nodes, dim)."""
     table = weights.table * view.kept  # A removed attribute has a row of zeros and adds nothing.
     hidden = view.averages @ (piece.attributes @ table) + weights.bias

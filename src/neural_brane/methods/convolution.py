@@ -31,7 +31,7 @@ class TrainedConvolution(NamedTuple):
     scale: float  # factor of all vectors that makes the mean square of their entries one
 
 
-class Piece:
+class Subgraph:
     """The part of a graph that a step uses; the whole graph if it is small enough."""
 
     def __init__(self, links: sparse.csr_array, attributes: sparse.csr_array, device: str):
@@ -66,14 +66,14 @@ class Pieces:
         self.attributes = shares(own_attributes(graph))
         self.most, self.device = most, device
         self.per_epoch = -(-len(graph) // most)
-        self.whole = Piece(self.links, self.attributes, device) if self.per_epoch == 1 else None
+        self.whole = Subgraph(self.links, self.attributes, device) if self.per_epoch == 1 else None
 
-    def draw(self, rng: np.random.Generator) -> Piece:
+    def draw(self, rng: np.random.Generator) -> Subgraph:
         """Return the whole graph or, if it is too large for a step, the nodes of random walks."""
         if self.whole is not None:
             return self.whole
         nodes = walk_nodes(self.links, self.most, rng)
-        return Piece(self.links[nodes][:, nodes], self.attributes[nodes], self.device)
+        return Subgraph(self.links[nodes][:, nodes], self.attributes[nodes], self.device)
 
 
 class Convolutional(backend.Network, InductiveEmbedder):
@@ -96,7 +96,7 @@ class Convolutional(backend.Network, InductiveEmbedder):
         """Return the weights before the first step, a named tuple of tensors."""
 
     @abstractmethod
-    def _loss(self, weights: Any, piece: Piece, rng: np.random.Generator) -> Any:
+    def _loss(self, weights: Any, piece: Subgraph, rng: np.random.Generator) -> Any:
         """Return the loss of one step; all its random numbers come from `rng`."""
 
     @abstractmethod

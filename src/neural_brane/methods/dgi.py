@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.methods import descent as backend
-from neural_brane.methods.convolution import Convolutional, Piece, convolved, normalised
+from neural_brane.methods.convolution import Convolutional, Subgraph, convolved, normalised
 from neural_brane.methods.parameters import shared, whole
 
 FIRST_SLOPE = 0.25  # initial slope of the PReLU, as in PyTorch
@@ -62,7 +62,7 @@ class DGI(Convolutional):
     def _patience(self) -> int:
         return self.patience
 
-    def _loss(self, weights: Infomax, piece: Piece, rng: np.random.Generator) -> Any:
+    def _loss(self, weights: Infomax, piece: Subgraph, rng: np.random.Generator) -> Any:
         return infomax_loss(weights, piece, rng.permutation(len(piece)))
 
     def _encode(self, weights: Infomax, links: sparse.csr_array, attributes: sparse.csr_array) -> Iterator[np.ndarray]:
@@ -70,7 +70,7 @@ class DGI(Convolutional):
             yield np.where(block > 0, block, weights.slope * block)
 
 
-def infomax_loss(weights: Infomax, piece: Piece, shuffled: np.ndarray) -> Any:
+def infomax_loss(weights: Infomax, piece: Subgraph, shuffled: np.ndarray) -> Any:
     """Return the mean cross-entropy of distinguishing nodes from nodes with the attributes of `shuffled` nodes."""
     torch = backend.import_torch()
     own = piece.attributes @ weights.table

@@ -11,7 +11,7 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.changes import Newcomers
 from neural_brane.graph.memory import Sizes
 from neural_brane.kernels import cpu
-from neural_brane.kernels.bags import Bags, Steps, Trained, propagate
+from neural_brane.kernels.bags import AdamTable, PropagationBags, StepRange, propagate
 from neural_brane.kernels.model import padded, rows_of, zeros
 from neural_brane.linalg.weights import without_self_loops
 from neural_brane.methods.base import Fitted, InductiveEmbedder
@@ -123,8 +123,8 @@ class EP(InductiveEmbedder):
 
         def step(epoch: int) -> float:
             order, drawn = draw(nodes, others, np.random.default_rng([*seed.generate_state(2), epoch]))
-            steps = Steps(self.learning_rate, epoch * per_epoch, self.batch_size)
-            losses = propagate(Trained(**state), bags, order, drawn, self.margin, steps)
+            steps = StepRange(self.learning_rate, epoch * per_epoch, self.batch_size)
+            losses = propagate(AdamTable(**state), bags, order, drawn, self.margin, steps)
             return float(losses.mean(dtype=np.float64))
 
         loop = Loop(self._stages.stage(name), meter, self.epochs, learning_rate=self.learning_rate)
@@ -146,10 +146,10 @@ class EP(InductiveEmbedder):
         return np.hstack([_means(new.attributes + around, learned.attributes), _means(new.links, learned.nodes)])
 
 
-def bags_of(links: sparse.csr_array, own: sparse.csr_array) -> Bags:
+def bags_of(links: sparse.csr_array, own: sparse.csr_array) -> PropagationBags:
     """Return the bags of nodes with these neighbours and the table rows in `own` (nodes, rows)."""
     sizes = abs(own).sum(axis=1, dtype=np.float64)
-    return Bags(rows_of(links), rows_of(own), sizes, links @ sizes)
+    return PropagationBags(rows_of(links), rows_of(own), sizes, links @ sizes)
 
 
 def random_table(rows: int, width: int, rng: np.random.Generator) -> np.ndarray:

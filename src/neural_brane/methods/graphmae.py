@@ -12,7 +12,7 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
 from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.methods import descent as backend
-from neural_brane.methods.convolution import Convolutional, Piece, with_loops
+from neural_brane.methods.convolution import Convolutional, Subgraph, with_loops
 from neural_brane.methods.parameters import number, shared, whole
 from neural_brane.methods.training import SINGLE, Moments
 
@@ -263,7 +263,7 @@ class GraphMAE(Convolutional):
         training = {**moments["training"], "batches": moments["training"]["batches"] + batches}
         return {"training": training, "vectors": {**moments["vectors"], "attention": 40 * edges}}
 
-    def _loss(self, weights: GraphMAEWeights, piece: Piece, rng: np.random.Generator) -> Any:
+    def _loss(self, weights: GraphMAEWeights, piece: Subgraph, rng: np.random.Generator) -> Any:
         masks = draw_masks(piece, self.hidden_share, self.replaced_share, rng)
         edges = piece.kept("edges", lambda: edges_of(piece.links, piece.device))
         dropped = partial(_drop, share=self.dropout, rng=rng)
@@ -289,7 +289,7 @@ class GraphMAE(Convolutional):
         yield rows
 
 
-def draw_masks(piece: Piece, hidden: float, replaced: float, rng: np.random.Generator) -> Masks:
+def draw_masks(piece: Subgraph, hidden: float, replaced: float, rng: np.random.Generator) -> Masks:
     """Return random nodes to hide among those with attributes, and which of them get attributes of another node."""
     described = rng.permutation(np.flatnonzero(np.diff(piece.entries.indptr)))
     chosen = described[: max(int(hidden * len(described)), 1)]
@@ -324,7 +324,9 @@ def decode(weights: GraphMAEWeights, edges: Any, vectors: Any, masks: Masks, dro
     return layer(edges, rows, looking, looked_at, 1, drop_attention)
 
 
-def scaled_cosine_error(weights: GraphMAEWeights, piece: Piece, states: Any, hidden: np.ndarray, gamma: float) -> Any:
+def scaled_cosine_error(
+    weights: GraphMAEWeights, piece: Subgraph, states: Any, hidden: np.ndarray, gamma: float
+) -> Any:
     """Return the mean of (1 − cos(x, x̂))^gamma over the hidden nodes, without computing x̂."""
     torch = backend.import_torch()
     at = torch.from_numpy(hidden).to(states.device)

@@ -112,7 +112,7 @@ class HNE(InductiveEmbedder):
         attributes = weighed(own, own)
         table = uniform(np.random.default_rng(seed), (attributes.shape[1], self.dim))
         weights = {"U": table, "t": np.zeros(1, np.float32)}
-        links = Links(graph.adjacency)
+        links = LinkSampler(graph.adjacency)
         adam, tables = Adam(weights, self.learning_rate), tables_on("cpu", self.threads)
 
         def step(epoch: int) -> float:
@@ -137,7 +137,7 @@ class HNE(InductiveEmbedder):
         return stack(_vectors(attributes, fitted.learned.map), len(new), self.dim)
 
 
-class Links:
+class LinkSampler:
     """The links of a graph, from which steps draw links and unlinked pairs."""
 
     def __init__(self, adjacency: sparse.csr_array):

@@ -11,7 +11,7 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
 from neural_brane.kernels.threads import SLAB_COLUMNS, map_threads
 from neural_brane.linalg.eigenvectors import REPORTS, leading_eigenvectors
-from neural_brane.linalg.tables import BLOCK_ROWS, Rows, Tables, tables_on
+from neural_brane.linalg.tables import BLOCK_ROWS, ScaledMatrix, Tables, tables_on
 from neural_brane.linalg.weights import restart_walk, spread, transition, unit_rows
 from neural_brane.methods.factorisation import Factorisation
 from neural_brane.methods.parameters import number, shared, whole
@@ -35,7 +35,7 @@ class Affinity:
 
     def __init__(self, matrix: sparse.csr_array, tables: Tables):
         self.size = matrix.shape[1]
-        self.by_nodes: Rows
+        self.by_nodes: ScaledMatrix
         self.by_nodes, self.by_attributes = tables.with_transpose(matrix)
 
     def image(self, table: np.ndarray) -> np.ndarray:

@@ -26,7 +26,7 @@ from neural_brane.errors import ParameterError
 TRUTH = dict.fromkeys(("true", "yes", "on"), True) | dict.fromkeys(("false", "no", "off"), False)
 
 
-class Kind(ABC):
+class ValueKind(ABC):
     """A kind of value. `plain` and `parse` raise ValueError for a value that is not accepted.
 
     words: the accepted values, for messages. NumPy's numbers are accepted as numbers, but True is not a number.
@@ -47,7 +47,7 @@ class Kind(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Whole(Kind):
+class Whole(ValueKind):
     """A whole number from `least` to `most`. words: a description of `most` for messages, if they should name it."""
 
     least: int = 1
@@ -75,7 +75,7 @@ class Seed(Whole):
 
 
 @dataclass(frozen=True, slots=True)
-class Number(Kind):
+class Number(ValueKind):
     """A finite number that is at least `least`, above `above` and below `below`."""
 
     least: float = -math.inf
@@ -97,7 +97,7 @@ class Number(Kind):
         return f"a number {from_}" + (f" and below {self.below:g}" if math.isfinite(self.below) else "")
 
 
-class Numbers(Kind):
+class Numbers(ValueKind):
     """Several numbers of at least 0, not all of them 0."""
 
     words = "numbers from 0, separated by commas, not all 0"
@@ -115,7 +115,7 @@ class Numbers(Kind):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice(Kind):
+class Choice(ValueKind):
     """One of several options."""
 
     options: Sequence[Any]
@@ -132,7 +132,7 @@ class Choice(Kind):
         return f"one of {', '.join(map(str, self.options))}"
 
 
-class Flag(Kind):
+class Flag(ValueKind):
     """True or false."""
 
     words = "true or false"
@@ -146,7 +146,7 @@ class Flag(Kind):
         return self.plain(TRUTH.get(text.lower()))
 
 
-class File(Kind):
+class File(ValueKind):
     """The path of a file."""
 
     words = "the path of a file"
@@ -157,7 +157,7 @@ class File(Kind):
         return str(value)
 
 
-class Function(Kind):
+class Function(ValueKind):
     """A function; it cannot be given as text."""
 
     words = "a function"
@@ -180,7 +180,7 @@ RUN = ("seed", "threads", "device", "deterministic", "checkpoint", "progress")  
 class Parameter:
     """A declared parameter. None is accepted if it is the default."""
 
-    kind: Kind
+    kind: ValueKind
     about: str
     decides: bool = True  # False if vectors do not depend on it, such as the number of threads
     name: str = ""

@@ -8,7 +8,7 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
 from neural_brane.kernels.threads import SLAB_COLUMNS, one_blas_thread
 from neural_brane.linalg.eigenvectors import NEGLIGIBLE, REPORTS, leading_eigenvectors
-from neural_brane.linalg.tables import Rows, Table, Tables, TorchRows, tables_on
+from neural_brane.linalg.tables import ScaledMatrix, Table, Tables, TorchScaledMatrix, tables_on
 from neural_brane.linalg.weights import transition, unit_rows, without_self_loops
 from neural_brane.methods.base import VECTORS, Embedder, Vectors
 from neural_brane.methods.parameters import number, shared, whole
@@ -115,7 +115,7 @@ class Filter:
 
     def __init__(self, links: sparse.csr_array, tables: Tables, *, steps: int, theta: float, mu: float, meter: Meter):
         degrees = links @ np.ones(links.shape[0]) + 1
-        adjacency: Rows | TorchRows = tables.matrix(links)
+        adjacency: ScaledMatrix | TorchScaledMatrix = tables.matrix(links)
         self.looped = adjacency.scaled(diagonal=np.ones_like(degrees))
         self.shifted = adjacency.scaled(rows=-1 / degrees, diagonal=1 - mu - 1 / degrees)  # L − μI
         self.shares = [float(iv(0, theta))] + [2 * (-1) ** k * float(iv(k, theta)) for k in range(1, steps)]

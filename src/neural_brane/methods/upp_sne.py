@@ -127,7 +127,7 @@ class UPPSNE(InductiveEmbedder):
                     walks, places, window=self.window, negatives=self.negatives, frequent=frequent, seed=own_seeds[1],
                     first=first,
                 )  # fmt: skip
-                steps = bags.Steps(self.learning_rate, at * STEPS_AT_ONCE, self.batch_size)
+                steps = bags.StepRange(self.learning_rate, at * STEPS_AT_ONCE, self.batch_size)
                 losses = bags.train(tables, own, walks[np.arange(len(walks)), places], targets, self.dim, steps)
                 numbers["losses"].append(float(losses.mean(dtype=np.float64)))
                 return float(numbers["losses"][-1])

@@ -15,7 +15,7 @@ BLOCK = 128
 _STEP = tl.constexpr(0x9E3779B97F4A7C15)
 
 
-class Tables(NamedTuple):
+class GPUSamplingTables(NamedTuple):
     """The fields of `TripletTables` and `AliasTable`, as tensors on the GPU."""
 
     indptr: Any
@@ -65,7 +65,7 @@ class TripletSampler:
         tables = {name: array for part in parts for name, array in part._asdict().items()}
         shared = placed._asdict() if placed else {}
         own = {name: torch.from_numpy(array).to(device) for name, array in tables.items() if name not in shared}
-        self._tables = Tables(**own, **shared)
+        self._tables = GPUSamplingTables(**own, **shared)
 
     def draw(self, first: int, count: int) -> torch.Tensor:
         """Return triplets first … first + count - 1, as (count, 3) int32."""
@@ -82,7 +82,7 @@ class TripletSampler:
 
 @triton.jit(do_not_specialize=["seed", "first"])
 def _draw(tables, triplets, seed, first, counts, OPTIONS: tl.constexpr):
-    """Write the triplets from number `first` on to triplets (counts.triplets, 3) int32; tables: `Tables`."""
+    """Write the triplets from number `first` on to triplets (counts.triplets, 3) int32; tables: `GPUSamplingTables`."""
     BLOCK: tl.constexpr = OPTIONS.block
     ALLOW_SELF: tl.constexpr = OPTIONS.allow_self
     t = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

@@ -1,11 +1,11 @@
 import pytest
 
 from neural_brane.errors import ParameterError
-from neural_brane.graph.columns import Kind, read_kinds
+from neural_brane.graph.columns import ColumnKind, read_kinds
 
 
 def test_a_dict_a_list_and_a_text_mean_the_same():
-    expected = {"age": Kind("number", 4)}
+    expected = {"age": ColumnKind("number", 4)}
     assert read_kinds({"age": "number:4"}) == read_kinds(["age:number:4"]) == read_kinds("age:number:4") == expected
     assert read_kinds(None) == {}
 
@@ -13,12 +13,12 @@ def test_a_dict_a_list_and_a_text_mean_the_same():
 @pytest.mark.parametrize(
     ("text", "name", "kind"),
     [
-        ("tags:list:;", "tags", Kind("list", ";")),
-        ("tags:list::", "tags", Kind("list", ":")),
-        ("tags:list", "tags", Kind("list")),
-        ("dc:title:text:5", "dc:title", Kind("text", 5)),
-        ("home town:category", "home town", Kind("category")),
-        ("note:ignored", "note", Kind("ignored")),
+        ("tags:list:;", "tags", ColumnKind("list", ";")),
+        ("tags:list::", "tags", ColumnKind("list", ":")),
+        ("tags:list", "tags", ColumnKind("list")),
+        ("dc:title:text:5", "dc:title", ColumnKind("text", 5)),
+        ("home town:category", "home town", ColumnKind("category")),
+        ("note:ignored", "note", ColumnKind("ignored")),
     ],
 )
 def test_names_may_contain_colons_and_spaces(text, name, kind):

@@ -30,7 +30,7 @@ from neural_brane.files.storage import atomic
 from neural_brane.files.tables import stem
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import Rules
-from neural_brane.graph.build import Links, attribute_matrix, canonical, node_ids
+from neural_brane.graph.build import EdgeArrays, attribute_matrix, canonical, node_ids
 from neural_brane.graph.encoder import Encoder
 from neural_brane.graph.ids import all_integers
 from neural_brane.graph.labels import node_labels
@@ -292,7 +292,7 @@ def _build(path: Path, parsed: ParsedFile, rules: Rules) -> AttributedGraph:
     try:
         ids = _ids([parsed.names[node] for node in graph] if parsed.names else list(graph), about.get(IDS))
         edges = [(u, v, (usual or 1.0) if weight in (None, "") else weight) for u, v, weight in weighted]
-        adjacency = Links.between(graph, edges).assemble(len(ids), rules)
+        adjacency = EdgeArrays.between(graph, edges).assemble(len(ids), rules)
         texts = [_text(value) for value in data.column(parsed.label)]
         labelled = parsed.labelled or any(text is not None for text in texts)
         names = about.get(NAMES, about.get(OLD_NAMES))

@@ -33,7 +33,7 @@ from neural_brane.graph.ids import INTEGER, MISSING, all_integers
 from neural_brane.graph.lazy import pl
 
 
-class Piece(NamedTuple):
+class FilePiece(NamedTuple):
     """Some rows of a file, and their size in bytes or rows of the file.
 
     Rows of edges have the columns u, v (null for a node without edges) and perhaps weight; rows of attributes have the
@@ -77,11 +77,11 @@ class EdgeSource:
         """The columns that the user chose, by role; None if recognised."""
         return {name: self.options.get(name) for name in ("source", "target", "weight")}
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[FilePiece]:
         """Yield the edges of tables; the first decides the columns. `EdgeLines` reads lines of words instead."""
         return self._parquet() if self.kind == "parquet" else self._text()
 
-    def _text(self) -> Iterator[Piece]:
+    def _text(self) -> Iterator[FilePiece]:
         chosen: EdgeColumns | None = None
         for path in self.files:
             header = self.options.get("header")
@@ -91,11 +91,11 @@ class EdgeSource:
                     raise GraphError(f"{path}: {found}; give tables of one kind")
                 for block in reader.blocks():
                     chosen = chosen or choose_block_columns(reader, block, reader.dialect, self.columns)
-                    yield Piece(_parse_table(reader, block, chosen), len(block.data))
+                    yield FilePiece(_parse_table(reader, block, chosen), len(block.data))
         if chosen is None:
             raise GraphError(f"{self.files[0]}: the table of edges has no rows below its header; give at least one")
 
-    def _parquet(self) -> Iterator[Piece]:
+    def _parquet(self) -> Iterator[FilePiece]:
         chosen: dict[str, Any] = self.columns
         done = 0
         for path in self.files:
@@ -108,7 +108,7 @@ class EdgeSource:
                 found = edge_columns(frame, Place(f"{path}, from row {done}" if done else str(path)), **chosen)
                 chosen = dict(zip(chosen, found.names, strict=True))
                 done += len(frame)
-                yield Piece(_frame(found), len(frame))
+                yield FilePiece(_frame(found), len(frame))
         if not done:
             raise GraphError(f"{self.files[0]}: the table of edges has no rows; give at least one")
 
@@ -199,7 +199,7 @@ class EdgeLines:
     titles: str = ""  # place and words of a first line of two names, which may be column titles
     _weighed_line: int = field(default=0, repr=False)
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[FilePiece]:
         """Yield the edges, and the nodes without edges, in blocks."""
         begun = False
         with Unpacked(self.path, "graph file", streamed=True) as file:
@@ -214,7 +214,7 @@ class EdgeLines:
                     rows = self._parse(block)
                 if len(rows):
                     self.follow += len(rows) - rows["v"].null_count()
-                    yield Piece(rows, len(block.data))
+                    yield FilePiece(rows, len(block.data))
         if self.follow == 0 and self.candidate is None:
             raise GraphError(f"{self.path}: the graph has no edges; {EXPECTED}")
 
@@ -276,7 +276,7 @@ class EdgeLines:
 # Attributes are read from attribute files, and from Parquet files with one row for each entry.
 
 
-def find_attributes(path: Path) -> tuple[Iterator[Piece], int, str]:
+def find_attributes(path: Path) -> tuple[Iterator[FilePiece], int, str]:
     """Return the attributes in a file in pieces, the sum of their sizes, and its unit."""
     with Unpacked(path, "attribute file", streamed=True) as file:
         kind, size = recognise(file.head(HEAD)).kind, file.size * (PACKED if file.packing else 1)
@@ -285,7 +285,7 @@ def find_attributes(path: Path) -> tuple[Iterator[Piece], int, str]:
     return _attribute_lines(path), size, "bytes"
 
 
-def _attribute_lines(path: Path) -> Iterator[Piece]:
+def _attribute_lines(path: Path) -> Iterator[FilePiece]:
     """Yield the lines of an attribute file in blocks."""
     empty = True
     with Unpacked(path, "attribute file", streamed=True) as file:
@@ -296,12 +296,12 @@ def _attribute_lines(path: Path) -> Iterator[Piece]:
             lines = as_integers(pl.DataFrame({"node": found.nodes, "line": found.lines.cast(pl.Int64)}), "node")
             rows = pl.DataFrame({"name": found.names, "amount": pl.Series(found.values, dtype=pl.Float32)})
             rows = as_integers(rows, "name").insert_column(0, lines["node"].gather(found.row))
-            yield Piece(rows, len(block.data), lines)
+            yield FilePiece(rows, len(block.data), lines)
     if empty:
         raise empty_error(path, "attribute file")
 
 
-def _attribute_table(path: Path) -> Iterator[Piece]:
+def _attribute_table(path: Path) -> Iterator[FilePiece]:
     """Yield the rows of a Parquet file with the columns node, attribute and, optionally, amount."""
     done = 0
     for frame in parquet_frames(path):
@@ -320,7 +320,7 @@ def _attribute_table(path: Path) -> Iterator[Piece]:
                 row = int((~finite).arg_max() or 0)
                 raise place.error(row, f"the amount in '{rest[0]}' is {frame[rest[0]][row]}; give finite numbers")
         done += len(frame)
-        yield Piece(pl.DataFrame({"node": nodes, "name": names, "amount": amounts}), len(frame))
+        yield FilePiece(pl.DataFrame({"node": nodes, "name": names, "amount": amounts}), len(frame))
     if done == 0:
         raise GraphError(f"{path}: the table of attributes has no rows; give at least one")
 

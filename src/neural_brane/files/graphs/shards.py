@@ -82,7 +82,7 @@ def shard_folder(number: int) -> str:
 LARGEST = int(np.iinfo(np.int32).max)  # most nodes or attributes that int32 can number
 
 
-class Rows(NamedTuple):
+class ShardRows(NamedTuple):
     """Some rows of a sparse matrix: row k has the columns indices[indptr[k] : indptr[k + 1]], sorted.
 
     indptr (rows + 1,) int64 begins with 0; indices int32 are numbers in the whole graph; data float32, or None if all
@@ -105,8 +105,8 @@ class Shard(NamedTuple):
     """A shard in memory or memory-mapped: row k of both matrices belongs to node first + k."""
 
     first: int
-    adjacency: Rows
-    attributes: Rows
+    adjacency: ShardRows
+    attributes: ShardRows
 
     @property
     def nodes(self) -> int:
@@ -174,10 +174,10 @@ def divide(graph: AttributedGraph, count: int = 1) -> MemoryShards:
     return MemoryShards(graph, count)
 
 
-def _cut_rows(matrix: sparse.csr_array, first: int, last: int, *, keep_data: bool) -> Rows:
+def _cut_rows(matrix: sparse.csr_array, first: int, last: int, *, keep_data: bool) -> ShardRows:
     """Return some rows of a matrix; they are views if the types are right."""
     begin, end = matrix.indptr[first], matrix.indptr[last]
-    return Rows(
+    return ShardRows(
         matrix.indptr[first : last + 1].astype(np.int64) - int(begin),
         matrix.indices[begin:end].astype(np.int32, copy=False),
         matrix.data[begin:end] if keep_data else None,
@@ -267,13 +267,13 @@ def open_shards(folder: str | Path) -> Shards:
     return Shards(folder, manifest)
 
 
-def _map_rows(home: Path, matrix: str, data: str | None, rows: int) -> Rows:
+def _map_rows(home: Path, matrix: str, data: str | None, rows: int) -> ShardRows:
     """Memory-map the rows of one matrix; refuse arrays whose lengths do not match."""
     indptr = _map_array(home / f"{matrix}.indptr.npy", np.int64, rows + 1)
     indices = _map_array(home / f"{matrix}.indices.npy", np.int32, int(indptr[-1]))
     if data is None:
-        return Rows(indptr, indices, None)
-    return Rows(indptr, indices, _map_array(home / f"{matrix}.{data}.npy", np.float32, len(indices)))
+        return ShardRows(indptr, indices, None)
+    return ShardRows(indptr, indices, _map_array(home / f"{matrix}.{data}.npy", np.float32, len(indices)))
 
 
 def _map_array(path: Path, kind: type, length: int) -> np.ndarray:
@@ -328,7 +328,7 @@ def check_vacant(folder: Path) -> None:
     check_writable(folder / MANIFEST, ShardError)
 
 
-def _write_rows(home: Path, matrix: str, rows: Rows, data: str) -> None:
+def _write_rows(home: Path, matrix: str, rows: ShardRows, data: str) -> None:
     """Write the arrays of a shard's rows of one matrix."""
     arrays = {"indptr": rows.indptr, "indices": rows.indices} | ({} if rows.data is None else {data: rows.data})
     for name, array in arrays.items():

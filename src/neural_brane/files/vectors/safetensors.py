@@ -18,7 +18,7 @@ from neural_brane.files import tensors
 from neural_brane.files.reading import check_file
 from neural_brane.files.vectors.table import EVERYTHING, LAYER, MADE_FROM, Content, VectorFormat, VectorTable
 
-KIND = tensors.Kind(
+KIND = tensors.FileKind(
     "file of vectors",
     "1",
     EmbeddingError,

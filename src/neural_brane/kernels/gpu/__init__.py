@@ -21,11 +21,11 @@ from neural_brane.kernels.gpu.bundles import (
     Pooled,
     Shape,
     Spans,
-    Tables,
+    TablePair,
     empty,
 )
 from neural_brane.kernels.gpu.large import LargeLayer, NodeLayer
-from neural_brane.kernels.gpu.layer import Context, Gather, Layer, decay_of
+from neural_brane.kernels.gpu.layer import Context, Gather, LayerStep, decay_of
 from neural_brane.kernels.gpu.pool import POOL_WARPS, NodePlan, Plan, PoolWork, find_hubs, locate
 from neural_brane.kernels.gpu.pool import pool as pool_kernel
 from neural_brane.kernels.gpu.small import SmallLayer
@@ -105,11 +105,11 @@ class Trainer:
         # A large batch computes one vector per node if it has clearly more slots than nodes.
         by_node = is_large and nodes <= limits.nodes_per_slot * slots
         self.plan = NodePlan(*group, limits.node_piece) if by_node else Plan(*group)
-        self.tables, self.columns = Tables.of(model, bags, shape), shape.columns()
+        self.tables, self.columns = TablePair.of(model, bags, shape), shape.columns()
         moves = settings.table_rate > 0
         scatter = moves and settings.pooling == MAX and not deterministic
         context = Context(model, self.tables, shape, settings, self.plan, scatter, limits, allocate)
-        self.layer: Layer = (NodeLayer if by_node else LargeLayer if is_large else SmallLayer)(context)
+        self.layer: LayerStep = (NodeLayer if by_node else LargeLayer if is_large else SmallLayer)(context)
         self.gather = Gather(context) if moves and not scatter else None
         by_max = settings.pooling == MAX  # only max pooling can combine the pieces of a hub's bag
         self.hubs = find_hubs(bags, shape, self.group, self.plan.vectors, limits) if by_max else None
@@ -191,7 +191,7 @@ def embed(
     pooled, winner = allocate(count, shape.width), allocate(count, shape.width, dtype=torch.int32)
     work = PoolWork.of(shape, settings)
     pool_kernel[count, work.strips()](
-        Tables.of(model, bags, shape), Spans(starts, sizes, count), Pooled(pooled, None, winner),
+        TablePair.of(model, bags, shape), Spans(starts, sizes, count), Pooled(pooled, None, winner),
         WORK=work, num_warps=POOL_WARPS,
     )  # fmt: skip
     return pooled[:, shape.columns()]

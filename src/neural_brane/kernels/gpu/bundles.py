@@ -108,14 +108,14 @@ class Table(NamedTuple):
     indices: Array  # (entries,) int32: all bags end to end
 
 
-class Tables(NamedTuple):
+class TablePair(NamedTuple):
     """Both tables of a model."""
 
     attributes: Table
     neighbours: Table
 
     @classmethod
-    def of(cls, model: Model, bags: tuple[Bags, Bags], shape: Shape) -> "Tables":
+    def of(cls, model: Model, bags: tuple[Bags, Bags], shape: Shape) -> "TablePair":
         """Return the tables of a model in GPU memory, with the bags of a graph."""
         sides = zip(
             (model.attribute_table, model.neighbour_table), (shape.d1_padded, shape.d2_padded), bags, strict=True

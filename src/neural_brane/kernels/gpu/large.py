@@ -19,7 +19,7 @@ from neural_brane.kernels.gpu.bundles import (
     slopes_of,
     store_split,
 )
-from neural_brane.kernels.gpu.layer import Context, Layer, Scatter
+from neural_brane.kernels.gpu.layer import Context, LayerStep, Scatter
 from neural_brane.kernels.gpu.pool import NodePlan
 from neural_brane.kernels.model import Array
 
@@ -76,7 +76,7 @@ class WeightTiles(NamedTuple):
     depth: int = DEPTH
 
 
-class LargeLayer(Layer):
+class LargeLayer(LayerStep):
     """The launches of a step at large batches."""
 
     def __init__(self, context: Context):

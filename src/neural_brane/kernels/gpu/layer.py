@@ -1,6 +1,6 @@
 """Train the hidden layer with its W and b, and update the tables.
 
-`SmallLayer`, `LargeLayer` and `NodeLayer` derive from `Layer`; each launches a step in a different way. There are two
+`SmallLayer`, `LargeLayer` and `NodeLayer` derive from `LayerStep`; each launches a step differently. There are two
 updates of the tables: `scatter` adds the gradient of each vector atomically, in any order; `gather` sums the gradients
 of each table row in the order of the vectors, so that every run gives the same bits.
 """
@@ -25,7 +25,7 @@ from neural_brane.kernels.gpu.bundles import (
     Shape,
     Spans,
     Split,
-    Tables,
+    TablePair,
     store_split,
 )
 from neural_brane.kernels.gpu.pool import MAX, MEAN, POOL_WARPS, Plan, PoolWork, most_shared, pool
@@ -38,7 +38,7 @@ class Context(NamedTuple):
     """The arguments of a layer: a model, a plan, and settings of the training."""
 
     model: Model
-    tables: Tables
+    tables: TablePair
     shape: Shape
     settings: Settings
     plan: Plan
@@ -63,7 +63,7 @@ def decay_of(settings: Settings, rate: float) -> float:
     return 1 - 2 * rate * settings.parameter_l2
 
 
-class Layer(ABC):
+class LayerStep(ABC):
     """The scratch memory of a step, W and b, and the launch of the pooling."""
 
     pool_columns: int | None = None  # columns per pooling program; None: all columns of a table

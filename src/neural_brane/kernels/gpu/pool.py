@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 
 from neural_brane.kernels import model as types
-from neural_brane.kernels.gpu.bundles import INTERPRETED, Limits, Shape, Spans, Tables, store_split
+from neural_brane.kernels.gpu.bundles import INTERPRETED, Limits, Shape, Spans, TablePair, store_split
 from neural_brane.kernels.model import Array, Bags, Settings
 
 MAX, MEAN = tl.constexpr(types.MAX), tl.constexpr(types.MEAN)
@@ -78,7 +78,7 @@ def wait_for_launch(AHEAD: tl.constexpr):
 
 @triton.jit
 def pool(tables, spans, pooled, WORK: tl.constexpr):
-    """Pool one strip of columns of one vector, from tables (`Tables`) and spans (`Spans`), into pooled (`Pooled`)."""
+    """Pool a strip of columns of one vector, from tables (`TablePair`) and spans (`Spans`), into pooled (`Pooled`)."""
     strip = tl.program_id(1)
     ATTRIBUTES: tl.constexpr = WORK.attributes
     NEIGHBOURS: tl.constexpr = WORK.neighbours
@@ -442,7 +442,7 @@ class Hubs:
             self._hub_of_vector[: len(nodes), side] = hubs
             self._present[: len(nodes)].scatter_(1, hubs.long() + 1, 1)
 
-    def pool(self, step: int, tables: Tables, spans: Spans) -> Spans:
+    def pool(self, step: int, tables: TablePair, spans: Spans) -> Spans:
         """Launch the pooling of a step's hubs; return its spans with the hubs and their maxima."""
         self.keys.fill_(NO_KEY.value)
         pool_pieces[min(PROGRAMS, self.pieces.total),](

@@ -23,7 +23,7 @@ from neural_brane.kernels.gpu.bundles import (
     slopes_of,
     split,
 )
-from neural_brane.kernels.gpu.layer import Context, Layer, descend_block, subtract
+from neural_brane.kernels.gpu.layer import Context, LayerStep, descend_block, subtract
 from neural_brane.kernels.gpu.pool import POOL_WARPS, pool, wait_for_launch
 from neural_brane.kernels.model import Array
 
@@ -63,7 +63,7 @@ class SmallTiles(NamedTuple):
     shares: int = SHARES
 
 
-class SmallLayer(Layer):
+class SmallLayer(LayerStep):
     """The launches of a step at small batches."""
 
     # A small batch does not saturate memory. Many small programs finish sooner, because each waits for few reads.

@@ -33,7 +33,7 @@ from neural_brane.methods.neural_brane.parts import (
     set_length,
     spectral_part,
 )
-from neural_brane.methods.neural_brane.training import Training, random_table, require_room, start_numbers
+from neural_brane.methods.neural_brane.training import GradientDescent, random_table, require_room, start_numbers
 from neural_brane.methods.parameters import choice, flag, number, numbers, shared, whole
 from neural_brane.methods.spectral import Decomposition, follow_changes, place_newcomers, spectral_reasons
 from neural_brane.methods.training import ALIAS, SINGLE, Moments, neighbour_bytes, spectral_moments
@@ -133,7 +133,7 @@ def continue_training(part: LearnedPart, changes: Changes, settings: dict[str, A
     triplets = TRIPLETS_PER_NEW * int(np.count_nonzero(changes.new)) + TRIPLETS_PER_CHANGED * count
     own |= {"batch_size": batch, "epochs": 1, "batches_per_epoch": max(triplets // batch, 1), "tolerance": None}
     with carried._replace(kernel_settings=kernel_settings(own)).engine(own) as engine:
-        training = Training(own, engine, start_numbers())
+        training = GradientDescent(own, engine, start_numbers())
         training.run(graph, seed, Stages().stage("learned part"), among=anchors)
         return carried._replace(model=engine.model())
 

@@ -14,7 +14,7 @@ from neural_brane.linalg.eigenvectors import REPORTS, Hops
 from neural_brane.methods.base import stack
 from neural_brane.methods.neural_brane.training import (
     Engine,
-    Training,
+    GradientDescent,
     initial_model,
     open_engine,
     require_room,
@@ -68,7 +68,7 @@ def learn(graph: AttributedGraph, settings: dict[str, Any], seed: int, stage: St
     stage.restore(model._asdict(), numbers)  # must come before the model is copied to a device
     start = LearnedPart(model, bags, kernel_settings(own), numbers["losses"])
     with start.engine(own) as engine:
-        training = Training(own, engine, numbers)
+        training = GradientDescent(own, engine, numbers)
         training.run(graph, seed, stage)
         training.warn_if_untrained()
         return start._replace(model=engine.model())

@@ -246,7 +246,7 @@ class Epochs:
             )
 
 
-class Training(Epochs):
+class GradientDescent(Epochs):
     """One run of stochastic gradient descent, which stores its losses in `numbers`."""
 
     def __init__(self, settings: dict[str, Any], engine: Engine, numbers: dict[str, Any]):
