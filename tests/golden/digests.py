@@ -17,6 +17,7 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 import numpy as np
+from threadpoolctl import threadpool_info
 
 from neural_brane import METHODS, AttributedGraph, load, synthetic
 from neural_brane.files.storage import atomic
@@ -57,8 +58,9 @@ WAYS = {
 
 
 def kind_of_machine() -> dict[str, str]:
-    """The processor and the libraries that compute: the last bits depend on them."""
-    found = {"processor": llvm.get_host_cpu_name()}
+    """Return the processor, the kernels of BLAS and the versions of libraries: they decide the last bits."""
+    blas = {one.get("architecture", "") for one in threadpool_info() if one["user_api"] == "blas"}
+    found = {"processor": llvm.get_host_cpu_name(), "blas": ", ".join(sorted(blas))}
     for name in LIBRARIES:
         try:
             found[name] = version(name)
