@@ -127,9 +127,11 @@ def cluster(
     for at, one in enumerate(found):
         names = ", ".join(f"{name.attribute} (x{name.lift:.1f})" for name in one.attributes)
         rows.append((str(at), f"{one.size:,}", names, ", ".join(map(str, one.centre))))
-    how = "a number chosen by modularity; set it with -k" if found.chosen else "the number that -k set"
+    how = "chosen by modularity; set the number with -k" if found.chosen else "as set with -k"
     title = f"{vectors}: {len(embedding):,} nodes in {found.k} clusters, {how}"
-    show_table(("cluster", "nodes", "over-represented", "central nodes"), rows, title=title, right=("cluster", "nodes"))
+    show_table(
+        ("cluster", "nodes", "typical attributes", "central nodes"), rows, title=title, right=("cluster", "nodes")
+    )
     if output is not None:
         echo(f"wrote the cluster of every node to {output}")
 

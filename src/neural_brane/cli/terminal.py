@@ -54,8 +54,7 @@ def show_table(
     from rich.table import Table
     from rich.text import Text
 
-    shown = None if title is None else printable(title)
-    table = Table(title=shown, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         heading = printable(column)
         table.add_column(heading, justify="right" if column in right else "left", no_wrap=column != columns[-1])
@@ -64,6 +63,8 @@ def show_table(
     console = Console(markup=False, highlight=False, stderr=stderr)
     if not console.is_terminal:
         console = Console(markup=False, highlight=False, width=1000, stderr=stderr)
+    if title is not None:
+        console.print(Text(printable(title), style="bold"))
     console.print(table)
 
 
