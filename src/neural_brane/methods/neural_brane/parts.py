@@ -60,7 +60,7 @@ def spectral_part(graph: AttributedGraph, settings: dict[str, Any], seed: int) -
 
 
 def learn(graph: AttributedGraph, settings: dict[str, Any], seed: int, stage: Stage) -> LearnedPart:
-    """Return a trained model; training starts anew, or resumes from the checkpoint of its stage."""
+    """Return a trained model; training starts again, or resumes from the checkpoint of its stage."""
     own = settings | {"dim": settings["dim"] - settings["spectral_dim"]}
     require_room(own, graph)
     bags = bags_of(graph.attributes), bags_of(graph.adjacency)
