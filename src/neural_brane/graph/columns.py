@@ -143,9 +143,9 @@ def read_kinds(given: Mapping[str, str] | Iterable[str] | None) -> dict[str, Col
     """Return the kind of each column, given as a dict from name to kind or a list of `NAME:KIND:OPTION`.
 
     >>> read_kinds(["age:number:4", "tags:list:;"])
-    {'age': Kind(kind='number', option=4), 'tags': Kind(kind='list', option=';')}
+    {'age': ColumnKind(kind='number', option=4), 'tags': ColumnKind(kind='list', option=';')}
     >>> read_kinds({"age": "number"})
-    {'age': Kind(kind='number', option=None)}
+    {'age': ColumnKind(kind='number', option=None)}
     """
     if isinstance(given, Mapping):
         given = [f"{name}:{kind}" for name, kind in given.items()]
