@@ -56,7 +56,7 @@ def test_a_run_that_is_killed_ends_as_an_undisturbed_one(tmp_path):
         _, told = process.communicate()
         assert process.returncode == 0, told
         if folder is killed:
-            assert f"trainings: 4, of which {4 - told.count(' run ')} are kept" in told
+            assert f"trainings: 4, of which {4 - told.count(' run ')} are finished" in told
     assert results(killed) == results(whole)
     assert finished(killed).keys() == finished(whole).keys()
     assert seen.items() <= finished(killed).items()
