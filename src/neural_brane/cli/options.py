@@ -190,6 +190,7 @@ class EdgeOptions:
     source_column: Annotated[str | None, reading("source", "Column with the first node of an edge.")] = None
     target_column: Annotated[str | None, reading("target", "Column with the second node of an edge.")] = None
     weight_column: Annotated[str | None, reading("weight", "Column with the weight of an edge.")] = None
+    same_ids: Annotated[bool, flag("--same-ids", "Both columns of ids name one kind.", READING)] = False
     header: Annotated[
         Literal["yes", "no"] | None, reading("header", "Does the first line hold column titles?", "yes|no")
     ] = None

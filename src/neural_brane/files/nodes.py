@@ -16,7 +16,7 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import Duplicates, SelfLoops, compact, merge
 from neural_brane.graph.columns import SEPARATORS, as_numbers, as_texts, infer_columns, plain
 from neural_brane.graph.frames import Place, find_column, id_column
-from neural_brane.graph.ids import MISSING, all_integers, encode, locate
+from neural_brane.graph.ids import MISSING, all_integers, as_integers, encode, locate
 from neural_brane.graph.labels import MultiLabels
 from neural_brane.graph.lazy import pl
 from neural_brane.graph.nodes import NodeOptions, check_distinct
@@ -78,7 +78,8 @@ def to_matrix(rows: AttributeRows, ids: np.ndarray) -> tuple[sparse.csr_array, n
 
 def place_nodes(path: Path, nodes: pl.Series, lines: pl.Series, ids: np.ndarray) -> np.ndarray:
     """Return the position in `ids` of each line's node; refuse unknown nodes and nodes with two lines."""
-    places = locate(ids, nodes)
+    numbers = as_integers(nodes) if ids.dtype.kind == "i" else None
+    places = locate(ids, nodes if numbers is None else numbers)
     if (places < 0).any():
         at = int(np.argmax(places < 0))
         fail(path, lines[at], f"node '{nodes[at]}' is not in the graph; {MEND_UNKNOWN}")
@@ -256,7 +257,8 @@ def read_file_lines(path: str | Path) -> LabelLines:
 
 def _ids(pairs: LabelPairs) -> np.ndarray:
     """Return the id of each line's node; ids are integers if all of them are."""
-    return _id_array(pairs.nodes.cast(int) if all_integers(pairs.nodes) else pairs.nodes)
+    numbers = as_integers(pairs.nodes)
+    return _id_array(pairs.nodes if numbers is None else numbers)
 
 
 def _id_array(ids: pl.Series) -> np.ndarray:

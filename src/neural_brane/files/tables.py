@@ -132,8 +132,8 @@ SEPARATORS = {",": "','", "\t": "a tab", ";": "';'", "|": "'|'"}
 SAMPLE = 500  # lines from which they are recognised
 # Common titles of columns. A single letter could be a node, so it counts only in a pair, such as u and v.
 TITLES = frozenset(title for pair in frames.PAIRS for title in pair if len(title) > 1) | {
-    *("weight", "value", "id", "node", "node_id", "nodeid", "name", "label", "class", "type", "category"),
-    *("age", "country", "text", "description", "title", "user", "user_id"),
+    *("weight", "value", "id", "node", "nodeid", "name", "label", "class", "type", "category"),
+    *("age", "country", "text", "description", "title", "user", "userid"),
 }
 _NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?|nan|[+-]?inf", re.IGNORECASE)
 
@@ -198,11 +198,12 @@ def _only_decimals(text: str) -> bool:
 def is_header(rows: list[list[str]]) -> bool | None:
     """Return whether the first record is a header; None if that cannot be decided.
 
-    A number is never a title. The record is a header if it contains a common title, if a word without digits stands
-    above a column with digits, or if none of its words recurs while those below do. It is data if a word recurs.
+    Titles may be blank or doubled; a number is a title only beside a title of ids. The record is a header if it
+    contains a common title, if a word without digits stands above a column with digits, or if none of its words recurs
+    while those below do. It is data if a word recurs.
     """
     first, rest = rows[0], [row for row in rows[1:] if len(row) == len(rows[0])]
-    if any(_NUMBER.fullmatch(field) for field in first) or "" in first[1:] or len(set(first)) < len(first):
+    if any(_NUMBER.fullmatch(field) for field in first) and frames.squash(first[0]) not in frames.ID_TITLES:
         return False
     if not rest:
         return any(_is_title(field) for field in first) and len(first) > 1
@@ -214,16 +215,19 @@ def is_header(rows: list[list[str]]) -> bool | None:
         return False
     if frames.known_pair(first):
         return True
-    if any(c and not _has_digit(title) and all(map(_has_digit, c)) for title, c in zip(first, columns, strict=True)):
-        return True
-    if any(c and _has_digit(title) and all(map(_has_digit, c)) for title, c in zip(first, columns, strict=True)):
+    counted = [
+        title for title, column in zip(first, columns, strict=True) if title and column and all(map(_has_digit, column))
+    ]
+    if counted:
+        return not all(map(_has_digit, counted))
+    if "" in first[1:] or len(set(first)) < len(first):
         return False
     recurring = [sum(seen[field] > 1 for field in column) / max(len(column), 1) for column in columns]
     return True if len(rest) >= 4 and max(recurring) > 0.5 else None
 
 
 def _is_title(field: str) -> bool:
-    return field.lower().replace(" ", "_") in TITLES
+    return frames.squash(field) in TITLES
 
 
 def _has_digit(field: str) -> bool:

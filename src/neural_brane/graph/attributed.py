@@ -13,7 +13,7 @@ from typing import Any, Self, Unpack
 import numpy as np
 from scipy import sparse
 
-from neural_brane.errors import GraphError
+from neural_brane.errors import GraphError, ReadingWarning
 from neural_brane.graph.adjacency import Duplicates, Rules, SelfLoops, assemble, check_rules, compact, symmetrise
 from neural_brane.graph.build import (
     EdgeArrays,
@@ -58,6 +58,8 @@ class AttributedGraph:
         Name of the graph in messages and files.
     encoder : Encoder, optional
         Rule that turned the columns of a table of nodes into attributes. None if they do not come from a table.
+    edge_titles : tuple of str
+        Titles of the two columns of ids in the table of edges; () if the edges do not come from a table with titles.
 
     Examples
     --------
@@ -76,6 +78,7 @@ class AttributedGraph:
     labels: np.ndarray | None = None
     name: str = "graph"
     encoder: Encoder | None = None
+    edge_titles: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         nodes = len(self.ids)
@@ -262,6 +265,7 @@ class AttributedGraph:
         source: str | int | None = None,
         target: str | int | None = None,
         weight: str | int | None = None,
+        same_ids: bool = False,
         duplicates: Duplicates = "max",
         self_loops: SelfLoops = "keep",
         name: str = "graph",
@@ -276,6 +280,9 @@ class AttributedGraph:
         source, target, weight : str or int, optional
             Columns of the edges, by name or by position from 0. By default columns with usual names such as "from"
             and "to", else the first two columns.
+        same_ids : bool
+            Whether both columns name nodes of one kind. By default, ids that stand in both columns of a table such as
+            `user_id, item_id` raise an error.
         duplicates, self_loops
             As in `from_edges`.
         **options
@@ -290,11 +297,13 @@ class AttributedGraph:
         ['age=22', 'age=31']
         """
         table, place = as_frame(edges, "edges").table, Place("edges")
-        found = edge_columns(table, place, source=source, target=target, weight=weight)
+        found = edge_columns(table, place, source=source, target=target, weight=weight, same_ids=same_ids)
+        if found.unused:
+            warnings.warn(f"edges: {found.unused}", ReadingWarning, stacklevel=2)
         ends, ids = found.number()
         adjacency = assemble(ends, found.weights, len(ids), Rules(duplicates, self_loops))
         none, names = attribute_matrix(None, None, ids)
-        graph = cls(adjacency, none, ids, names, name=name)
+        graph = cls(adjacency, none, ids, names, name=name, edge_titles=found.names[:2])
         return graph if nodes is None else graph.joined(nodes, **options)
 
     @classmethod

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from neural_brane.errors import GraphError
-from neural_brane.graph.ids import MISSING, all_integers, as_ids, encode, locate
+from neural_brane.graph.ids import MISSING, as_ids, as_integers, encode, locate
 from neural_brane.graph.lazy import pl
 
 
@@ -76,15 +77,59 @@ def numeric_frame(frame: Any, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return rows.to_numpy(dtype=float), as_ids(frame.columns, what="attribute_names")
 
 
-# Usual titles of the columns of an edge's ends and weight, in lower case. Earlier pairs are preferred.
+# Usual titles of the columns of an edge's ends and weight, as `squash` gives them. Earlier pairs are preferred.
 PAIRS = (
-    ("source", "target"), ("from", "to"), ("src", "dst"), ("src", "dest"), ("source_id", "target_id"),
-    ("from_id", "to_id"), ("fromnodeid", "tonodeid"), ("from_node", "to_node"), ("source_node", "target_node"),
-    ("node1", "node2"), ("node_1", "node_2"), ("node_a", "node_b"), ("id1", "id2"), ("id_1", "id_2"),
-    ("start", "end"), ("head", "tail"), ("citing", "cited"), ("u", "v"), ("i", "j"),
+    ("source", "target"), ("from", "to"), ("src", "dst"), ("src", "dest"), ("sourceid", "targetid"),
+    ("fromid", "toid"), ("fromnodeid", "tonodeid"), ("fromnode", "tonode"), ("sourcenode", "targetnode"),
+    ("node1", "node2"), ("nodea", "nodeb"), ("id1", "id2"), ("start", "end"), ("head", "tail"), ("citing", "cited"),
+    ("u", "v"), ("i", "j"),
 )  # fmt: skip
+ID_TITLES = ("id", "node", "nodeid", "name")  # usual titles of the ids in a table of nodes
 WEIGHTS = ("weight", "weights", "w", "value")
 Column = str | int | None
+SAMPLE = 100_000  # edges that decide whether the pairs have a direction
+# Titles of row numbers: those that pandas, R and our own reader give to a column without a title.
+_UNTITLED = re.compile(r"|index|level_\d+|__index_level_\d+__|unnamed: ?\d+|\.\.\.\d+|column_\d+", re.IGNORECASE)
+_ROW_TITLES = re.compile(r"#|no|nr|line|rn|rows?[ _]?(id|names?|num|numbers?|nr)?", re.IGNORECASE)
+# Words in the titles of two kinds of nodes. Both kinds are often numbered from 1.
+_NOUNS = re.compile(
+    "user|customer|client|visitor|member|account|patient|reader|viewer|person|author|student|employee|item|product|"
+    "article|movie|film|book|song|track|artist|album|paper|document|doc|page|post|video|game|app|recipe|restaurant|shop|"
+    "store|company|gene|drug|disease|protein|tag|topic|keyword|word|venue|event|course|session|query|basket|order"
+)
+# Words in the titles of two nodes of one kind.
+_ROLES = re.compile("from|to|source|target|src|dst|start|end|parent|child|follower|followee|friend|citing|cited")
+
+
+def untitled(names: list[str]) -> set[str]:
+    """Return the columns without a title, such as an index that pandas wrote; none if all columns lack a title."""
+    found = {name for name in names if _UNTITLED.fullmatch(name.strip())}
+    return found if len(found) < len(names) else set()
+
+
+def squash(title: str) -> str:
+    """Return a title in lower case without spaces, underscores and hyphens.
+
+    >>> squash("User ID"), squash("from_node")
+    ('userid', 'fromnode')
+    """
+    return re.sub(r"[\s_-]", "", title).lower()
+
+
+def name_two_kinds(source: str, target: str) -> bool:
+    """Return whether the titles of two columns name two kinds of nodes, each with ids of its own.
+
+    >>> name_two_kinds("user_id", "itemId"), name_two_kinds("from_user_id", "to_user_id"), name_two_kinds("a", "b")
+    (True, False, False)
+    """
+    words = [re.findall("[a-z]+", re.sub("(?<=[a-z])(?=[A-Z])", " ", title).lower()) for title in (source, target)]
+    numbered = all(word[-1:] == ["id"] for word in words)
+    first, second = ({one.removesuffix("s") for one in word if one != "id"} for word in words)
+    if not first or not second or first & second or any(map(_ROLES.fullmatch, first | second)):
+        return False
+    if numbered:
+        return min(map(len, first | second)) > 1
+    return all(any(map(_NOUNS.fullmatch, side)) for side in (first, second))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +153,37 @@ class EdgeColumns:
         ignored = f"; columns not used: {', '.join(map(repr, self.ignored))}" if self.ignored else ""
         return ends + weighted + ignored
 
+    @property
+    def unused(self) -> str:
+        """A warning that names what the edges lose: columns that are not used, and the direction of their pairs."""
+        columns = [repr(name) for name in self.ignored if name not in untitled([*self.names[:2], *self.ignored])]
+        lost = [f"column{'s' * (len(columns) > 1)} {', '.join(columns)}"] if columns else []
+        lost += ["the direction of the pairs"] if self._directed() else []
+        if not lost:
+            return ""
+        weight = "weight=NAME (--weight NAME) takes a column of numbers as weights" if columns else ""
+        both = "duplicates='sum' (--duplicates sum) counts both directions" if self._directed() else ""
+        return f"not used: {' and '.join(lost)}; {' and '.join(filter(None, (weight, both)))}"
+
+    def _directed(self) -> bool:
+        """Return whether some, but not all, of the first pairs also occur in the other direction."""
+        first = pl.DataFrame({"u": self.source.head(SAMPLE), "v": self.target.head(SAMPLE)})
+        pairs = first.filter(pl.col("u") != pl.col("v")).unique()
+        both = len(pairs.join(pairs, left_on=["u", "v"], right_on=["v", "u"], how="semi"))
+        return 0 < both < len(pairs)
+
     def number(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the ends (edges, 2) as positions among ids, and the ids; strings are in the order they appear."""
-        if self.source.dtype.is_integer():
-            codes, ids = encode(np.stack([self.source.to_numpy(), self.target.to_numpy()], axis=1).ravel())
-        else:
-            codes, ids = encode(side_by_side(self.source, self.target))
-        return codes.reshape(-1, 2), ids
+        return number_ends(self.source, self.target)
+
+
+def number_ends(source: pl.Series, target: pl.Series) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends (edges, 2) as positions among ids, and the ids; strings are in the order they appear."""
+    if source.dtype.is_integer():
+        codes, ids = encode(np.stack([source.to_numpy(), target.to_numpy()], axis=1).ravel())
+    else:
+        codes, ids = encode(side_by_side(source, target))
+    return codes.reshape(-1, 2), ids
 
 
 def side_by_side(source: pl.Series, target: pl.Series) -> pl.Series:
@@ -130,6 +199,9 @@ def choose_columns(
     given = [None if one is None else find_column(columns, one, where) for one in (source, target, weight)]
     free = [name for name in columns if name not in given]
     ends = given[:2]
+    numbers = untitled(free) | {name for name in free if _ROW_TITLES.fullmatch(name.strip())}
+    if len(free) - len(numbers) >= ends.count(None):
+        free = [name for name in free if name not in numbers]
     if ends == [None, None]:
         ends = list(known_pair(free)) or list(free[:2])
     ends = [end or next((name for name in free if name not in ends), None) for end in ends]
@@ -141,13 +213,13 @@ def choose_columns(
     if ends[0] == ends[1] or given[2] in ends:
         raise GraphError(f"{where}: source, target and weight are {ends + given[2:]}; give three different columns")
     rest = [name for name in free if name not in ends]
-    guessed = next((name for known in WEIGHTS for name in rest if name.lower() == known), None)
+    guessed = next((name for known in WEIGHTS for name in rest if squash(name) == known), None)
     return str(ends[0]), str(ends[1]), given[2] or guessed
 
 
 def known_pair(columns: list[str]) -> tuple[str, ...]:
     """Return two columns with titles that belong together, such as source and target, or an empty tuple."""
-    by_title = {name.lower().strip().replace(" ", "_"): name for name in reversed(columns)}
+    by_title = {squash(name): name for name in reversed(columns)}
     return next(((by_title[a], by_title[b]) for a, b in PAIRS if a in by_title and b in by_title), ())
 
 
@@ -166,12 +238,19 @@ def find_column(columns: list[str], wanted: str | int, where: str) -> str:
 
 
 def edge_columns(
-    frame: pl.DataFrame, place: Place, *, source: Column = None, target: Column = None, weight: Column = None
+    frame: pl.DataFrame,
+    place: Place,
+    *,
+    source: Column = None,
+    target: Column = None,
+    weight: Column = None,
+    same_ids: bool | None = False,
 ) -> EdgeColumns:
     """Return the edges of a data frame, from the columns that `choose_columns` chooses.
 
-    Ids become int64 if all are plain integers, else strings. Missing ids and weights that are not finite numbers above
-    0 raise an error; `place` locates the row for the message.
+    Ids become int64 if all are whole numbers, else strings. Missing ids and weights that are not finite numbers above
+    0 raise an error; `place` locates the row for the message. So do ids that stand in both columns of a table that
+    joins two kinds of nodes, unless `same_ids` says that they are one kind.
     """
     if weight is source is target is None and frame.columns == [f"column_{at}" for at in (1, 2, 3)]:
         # A table of three columns without titles usually is `u,v,weight`: use the third as weights if it is numeric.
@@ -182,9 +261,23 @@ def edge_columns(
     ends = [id_column(frame[name], place) for name in names[:2]]
     if ends[0].dtype != ends[1].dtype:
         ends = [end.cast(pl.String) for end in ends]
+    if not same_ids and name_two_kinds(*names[:2]):
+        refuse_shared_ids(
+            ends[0].unique().to_frame("id").join(ends[1].unique().to_frame("id"), on="id")["id"], names, place
+        )
     weights = None if names[2] is None else column_weights(frame[names[2]], place)
     ignored = [name for name in frame.columns if name not in names]
     return EdgeColumns(ends[0], ends[1], weights, names, ignored)
+
+
+def refuse_shared_ids(shared: Any, names: tuple[str, str, str | None], place: Place) -> None:
+    """Raise an error if two kinds of nodes share ids."""
+    if len(shared):
+        raise GraphError(
+            f"{place.where}: {len(shared):,} ids, such as {shared[0]!r}, stand in both column '{names[0]}' and column "
+            f"'{names[1]}', which seem to be two kinds of nodes; write a prefix before the ids of each kind, as in "
+            f"'{names[0]} {shared[0]}', or say that they are one kind with same_ids=True (--same-ids)"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,14 +316,34 @@ def id_column(column: pl.Series, place: Place, *, needs: str = "an edge needs tw
         return column.cast(pl.String) if narrow.null_count() else narrow
     if kind not in (pl.String, pl.Categorical, pl.Enum):
         raise GraphError(f"{place.where}: column '{column.name}' holds {kind}; ids must be integers or strings")
-    ids = column.cast(pl.String)
-    if all_integers(ids):
-        return ids.cast(pl.Int64)
-    for bad in (ids.str.strip_chars() == "", ids.is_in(MISSING)):
+    ids = column.cast(pl.String).str.strip_chars()
+    numbers = as_integers(ids)
+    if numbers is not None:
+        return numbers
+    for bad in (ids == "", ids.is_in(MISSING)):
         if bad.any():
             row = int(bad.arg_max() or 0)
-            raise place.error(row, _missing(column.name, needs, ids[row].strip()))
+            raise place.error(row, _missing(column.name, needs, ids[row]))
+    if (odd := ids.str.contains("\0", literal=True)).any():
+        row = int(odd.arg_max() or 0)
+        raise place.error(
+            row, f"column '{column.name}' holds {ids[row]!r}, which contains the character NUL; remove it"
+        )
     return ids
+
+
+def id_texts(column: pl.Series) -> pl.Series | None:
+    """Return values as strings, as `id_column` would name nodes; None if the column cannot hold ids."""
+    kind = column.dtype
+    if kind.is_float():
+        known = column.drop_nulls()
+        whole = bool((known.is_finite() & (known == known.floor()) & (known.abs() < 2**53)).all())
+        return column.cast(pl.Int64).cast(pl.String) if whole else None
+    if not (kind.is_integer() or kind in (pl.String, pl.Categorical, pl.Enum)):
+        return None
+    texts = column.cast(pl.String).str.strip_chars()
+    numbers = None if kind.is_integer() else as_integers(texts)
+    return texts if numbers is None else numbers.cast(pl.String)
 
 
 def _missing(column: str, needs: str, word: str = "") -> str:
@@ -258,7 +371,7 @@ def column_weights(column: pl.Series, place: Place) -> np.ndarray:
 
 
 class Frame(NamedTuple):
-    """A table as a polars data frame; `index_name` is the column that was the index of a pandas DataFrame."""
+    """A table as a polars data frame; `index_name` is the column that was the named index of a pandas DataFrame."""
 
     table: pl.DataFrame
     index_name: str | None = None
@@ -277,8 +390,13 @@ def as_frame(given: Any, what: str) -> Frame:
     if is_frame(given):
         index = None
         if type(given.index).__name__ != "RangeIndex" or given.index.name is not None:
-            own = [str(name if name is not None else "index") for name in given.index.names]
-            index, given = own[0], given.reset_index(names=own)
+            levels = given.index.names
+            own = [str(name if name is not None else "index") for name in levels]
+            if len(levels) > 1:
+                own = [str(name if name is not None else f"level_{at}") for at, name in enumerate(levels)]
+            elif levels[0] is not None:
+                index = own[0]
+            given = given.reset_index(names=own)
         names = [str(name) for name in given.columns]
         if twice := [name for name in names if names.count(name) > 1]:
             raise GraphError(f"{what} have two columns '{twice[0]}'; rename one (an index counts as a column)")

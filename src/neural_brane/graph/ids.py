@@ -81,15 +81,28 @@ LARGEST = int(np.iinfo(np.int64).max)
 NAMELESS = (bool, np.bool_, float, np.floating, complex, np.complexfloating)
 # A plain integer. '007' and '+7' remain strings, because as integers they would be equal to 7.
 INTEGER = r"^(0|-?[1-9][0-9]{0,18})$"
+WHOLE = rf"{INTEGER[:-1]}(\.0*)?$"  # programs write 7.0 where a column has missing values
 # Programs write these words for missing values, so none is an id or a label. NA is absent: it is a country code.
 MISSING = ("nan", "NaN", "NAN", "null", "NULL", "None", "<NA>", "NaT")
 
 
+def as_integers(words: pl.Series) -> pl.Series | None:
+    """Return words as Int64 if each is a whole number, such as 7 or 7.0, that fits in 64 bits; else None.
+
+    >>> as_integers(pl.Series(["7", "8.0"])).to_list(), as_integers(pl.Series(["7", "8.1"]))
+    ([7, 8], None)
+    """
+    if not (words.head(100).str.contains(WHOLE).all() and words.str.contains(WHOLE).all()):
+        return None
+    if words.str.contains(".", literal=True).any():
+        words = words.str.replace(r"\.0*$", "")
+    numbers = words.cast(pl.Int64, strict=False)
+    return numbers if numbers.null_count() == words.null_count() else None
+
+
 def all_integers(words: pl.Series) -> bool:
-    """Return whether every word is a plain integer that fits in 64 bits; nulls do not count."""
-    if not (words.head(100).str.contains(INTEGER).all() and words.str.contains(INTEGER).all()):
-        return False
-    return words.cast(pl.Int64, strict=False).null_count() == words.null_count()
+    """Return whether every word is a plain integer, such as 7 and not 7.0, that fits in 64 bits; ignore nulls."""
+    return bool(words.str.contains(INTEGER).all()) and as_integers(words) is not None
 
 
 def as_ids(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
@@ -14,8 +14,19 @@ from neural_brane.errors import GraphError
 from neural_brane.graph.adjacency import compact
 from neural_brane.graph.columns import Column, as_texts, infer_columns, plain
 from neural_brane.graph.encoder import Encoder, Missing
-from neural_brane.graph.frames import Frame, Place, as_frame, find_column, id_column, series_of
-from neural_brane.graph.ids import is_missing, locate
+from neural_brane.graph.frames import (
+    ID_TITLES,
+    Frame,
+    Place,
+    as_frame,
+    find_column,
+    id_column,
+    id_texts,
+    series_of,
+    squash,
+    untitled,
+)
+from neural_brane.graph.ids import as_integers, is_missing, locate
 from neural_brane.graph.lazy import pl
 
 if TYPE_CHECKING:
@@ -23,13 +34,13 @@ if TYPE_CHECKING:
 
 
 SAMPLE_ROWS = 10_000  # rows that decide which column holds the ids
+NEARLY_DISTINCT = 0.9  # share of distinct values from which a repeated id is a mistake in the table
 
 
 class NodeOptions(TypedDict, total=False):
     """The options for reading a table of nodes."""
 
-    # Columns of the ids and the labels, by name or position. The default of `id` is the index of a pandas DataFrame if
-    # one was set, else the column that contains most of the edges' nodes.
+    # Columns of the ids and the labels, by name or position. `choose_id` chooses the default of `id`.
     id: str | int | None
     label: str | int | None
     # Kinds of columns, as in `{"age": "number:8", "tags": "list:;"}`, and columns to ignore. The kinds of all other
@@ -50,7 +61,7 @@ def join_nodes(graph: AttributedGraph, nodes: Any, place: Place, options: NodeOp
         )
     frame = as_frame(nodes, place.where)
     table, label = frame.table, options.get("label")
-    id = choose_id(frame, place, given=options.get("id"), linked=graph.ids)
+    id = choose_id(frame, place, given=options.get("id"), linked=graph.ids, titles=graph.edge_titles)
     label = None if label is None else find_column(table.columns, label, place.where)
     columns = _describe(table, id, label, place, options)
     rows = find_rows(table[id], graph.ids, place)
@@ -70,7 +81,7 @@ def join_nodes(graph: AttributedGraph, nodes: Any, place: Place, options: NodeOp
         labels = np.concatenate([graph.labels, np.zeros(len(everyone) - len(graph), graph.labels.dtype)])
     else:
         labels = None
-    return type(graph)(adjacency, attributes, everyone, names, labels, graph.name, encoder)
+    return type(graph)(adjacency, attributes, everyone, names, labels, graph.name, encoder, graph.edge_titles)
 
 
 def _describe(table: pl.DataFrame, id: str, label: str | None, place: Place, options: NodeOptions) -> list[Column]:
@@ -90,13 +101,15 @@ def choose_id(
     *,
     given: str | int | None = None,
     linked: np.ndarray | None = None,
+    titles: Collection[str] = (),
     encoder: Encoder | None = None,
 ) -> str:
     """Return the name of the column of a table of nodes that holds the ids.
 
-    It is the given column, by name or position; else the column of the ids in the table that `encoder` was fitted to;
-    else the index of a pandas DataFrame; else the column with the most nodes of the edges, `linked`, and the fewest
-    repeats.
+    It is the given column, by name or position; else the column of the ids in the table that `encoder` was fitted to.
+    Otherwise it is the column whose values are the nodes of the edges, `linked`. If there are several, `Rank` orders
+    them: distinct values come first, then usual titles, those of the edges (`titles`) and a named index of pandas; row
+    numbers and columns without a title come last. If two columns remain, this raises an error.
     """
     names = frame.table.columns
     if given is not None:
@@ -104,12 +117,18 @@ def choose_id(
     before = next((column.name for column in encoder.columns if column.kind == "id"), None) if encoder else None
     if before in names:
         return str(before)
-    if frame.index_name is not None:
+    if linked is None and frame.index_name is not None:
         return frame.index_name
-    scores = {} if linked is None else {name: _id_score(frame.table[name].head(SAMPLE_ROWS), linked) for name in names}
-    best = max(scores, key=lambda name: scores[name], default=None)
-    if best is not None and scores[best] > 0:
-        return best
+    found = [] if linked is None else list(_candidates(frame, linked, {*ID_TITLES, *map(squash, titles)}))
+    best = [one for one in found if one.rank == min(one.rank for one in found)]
+    distinct = list({tuple(one.sample): one for one in best}.values())
+    if len(distinct) > 1 and not distinct[0].rank.repeats:
+        pair = " and ".join(f"'{one.name}'" for one in best[:2])
+        raise GraphError(
+            f"{place.where}: columns {pair} could both hold the nodes' ids; choose one with --id NAME or id='NAME'"
+        )
+    if best:
+        return max(best, key=lambda one: one.score).name
     wanted = f"column '{before}', which held the ids in the table of the fitted graph"
     if linked is not None:
         wanted = f"column holds the ids of the edges' nodes (such as {linked[0].item()!r})"
@@ -119,13 +138,44 @@ def choose_id(
     )
 
 
-def _id_score(column: pl.Series, linked: np.ndarray) -> float:
-    """Return a score that is high if many values of a column are nodes of the edges and few repeat."""
-    values = plain(column)
-    if values is None or isinstance(values.dtype, pl.List | pl.Boolean) or values.null_count() == len(values):
-        return 0.0
-    known = as_texts(values).drop_nulls().unique()
-    return float((locate(linked, known) >= 0).sum()) * len(known) / len(values) ** 2
+class Rank(NamedTuple):
+    """The order in which columns are considered as ids; lower values come first."""
+
+    repeats: bool  # nodes have several rows
+    untitled: bool
+    unusual: bool  # the title is not one that ids usually have
+    counts: bool  # numbers the rows
+
+
+class Candidate(NamedTuple):
+    """A column that may hold the ids of nodes: its first values, and a score that is higher the more of them match."""
+
+    name: str
+    rank: Rank
+    sample: pl.Series
+    score: float
+
+
+def _candidates(frame: Frame, linked: np.ndarray, usual: set[str]) -> Iterator[Candidate]:
+    """Yield the columns that hold at least half as many nodes of the edges as the best column does."""
+    names, found = frame.table.columns, []
+    bare = untitled(names)
+    for name in names:
+        values = id_texts(frame.table[name])
+        if values is None:
+            continue
+        sample = values.head(SAMPLE_ROWS)
+        known = sample.drop_nulls().unique()
+        shared = int((locate(linked, known) >= 0).sum())
+        steps = as_integers(sample.drop_nulls())
+        counts = steps is not None and bool((steps.diff().drop_nulls() == 1).all())
+        if shared and not (name in bare and counts):
+            repeats = values.n_unique() < NEARLY_DISTINCT * len(values) or values.null_count() > 0
+            unusual = squash(name) not in usual and name != frame.index_name
+            rank = Rank(repeats, name in bare, unusual, counts)
+            found.append((shared, Candidate(name, rank, sample, shared * len(known) / len(sample) ** 2)))
+    most = max((shared for shared, _ in found), default=0)
+    return (one for shared, one in found if 2 * shared >= most)
 
 
 class NodeRows(NamedTuple):

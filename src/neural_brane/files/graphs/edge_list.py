@@ -33,7 +33,7 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import Rules, assemble
 from neural_brane.graph.build import attribute_matrix, canonical
 from neural_brane.graph.frames import known_pair
-from neural_brane.graph.ids import INTEGER, MISSING, all_integers, encode, locate
+from neural_brane.graph.ids import INTEGER, MISSING, all_integers, as_integers, encode, locate
 from neural_brane.graph.lazy import pl
 
 FIX_HEADER = "correct it, give every node its own line or, if the line is an edge, move it further down"
@@ -76,6 +76,8 @@ def _read_lines(file: Unpacked) -> Edges:
     """Read lines `u v` or `u v weight`, with or without a header."""
     path = file.path
     table = read_table(read_text(file, "graph file"), ["u", "v", "weight", "more"])
+    whole = {end: as_integers(table[end]) for end in ("u", "v")}
+    table = table.with_columns(**{end: ids.cast(pl.String) for end, ids in whole.items() if ids is not None})
     numbers = _numbers(table)
     nodes = _header(path, table, numbers)
     if nodes is not None:
@@ -243,7 +245,7 @@ def check_weights(path: Path, edges: pl.DataFrame) -> np.ndarray:
 def read_graph_text(path: Path, files: dict[str, Path], rules: Rules, columns: EdgeOptions) -> AttributedGraph:
     """Read a graph file, text or a table, with the optional `files` `attributes` and `labels`."""
     edges = read_edges(path, **columns)
-    if edges.warning and not files:
+    if edges.warning and (edges.titles or not files):
         warnings.warn(edges.warning, ReadingWarning, stacklevel=4)
     rows = None
     if "attributes" in files:
@@ -252,11 +254,12 @@ def read_graph_text(path: Path, files: dict[str, Path], rules: Rules, columns: E
     ids = _all_ids(path, edges, [part.nodes.to_list() for part in (rows, pairs) if part is not None])
     matrix, names = attribute_matrix(None, None, ids) if rows is None else to_matrix(rows, ids)
     adjacency = assemble(edges.ends, edges.weights, len(ids), rules)
+    titles = edges.titles
     del edges  # In a large graph it takes as much memory as the adjacency.
     if adjacency.nnz == 0:
         raise GraphError(f"{path}: all edges are self-loops; keep them (self_loops='keep') or add edges")
     found = None if pairs is None else to_array(pairs, ids)
-    return AttributedGraph(adjacency, matrix, ids, names, found, stem(path))
+    return AttributedGraph(adjacency, matrix, ids, names, found, stem(path), edge_titles=titles)
 
 
 def _all_ids(path: Path, edges: Edges, named: list[list[str]]) -> np.ndarray:

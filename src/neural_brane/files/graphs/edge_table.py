@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
@@ -10,9 +11,19 @@ from numba import njit
 
 from neural_brane.errors import GraphError
 from neural_brane.files.reading import Block, Unpacked
-from neural_brane.files.tables import TableReader, column_names, parse_block, read_frame
-from neural_brane.graph.frames import EdgeColumns, Place, column_weights, edge_columns, side_by_side
-from neural_brane.graph.ids import MISSING, all_integers
+from neural_brane.files.tables import FrameFile, TableReader, column_names, parse_block, read_frame
+from neural_brane.graph.frames import (
+    EdgeColumns,
+    Place,
+    column_weights,
+    edge_columns,
+    id_column,
+    name_two_kinds,
+    number_ends,
+    refuse_shared_ids,
+    side_by_side,
+)
+from neural_brane.graph.ids import MISSING, WHOLE, all_integers, as_integers
 from neural_brane.graph.lazy import pl
 from neural_brane.graph.numbering import (
     PADDING,
@@ -29,6 +40,25 @@ if TYPE_CHECKING:
     from neural_brane.files.tables import Dialect
 
 LINE_FEED, SPACE = 10, 32  # bytes
+
+
+class ColumnOptions(TypedDict, total=False):
+    """Options for the columns of edges; each column is recognised if left out.
+
+    `source`, `target` and `weight` name columns, or give their position from 0. `same_ids` is True if both columns name
+    nodes of one kind.
+    """
+
+    source: str | int | None
+    target: str | int | None
+    weight: str | int | None
+    same_ids: bool | None
+
+
+class EdgeOptions(ColumnOptions, total=False):
+    """Options for reading a table of edges. `header` is True if the first line holds titles; None recognises it."""
+
+    header: bool | None
 
 
 def split_fields(block: Block, separator: str, columns: int, chosen: tuple[int, int]) -> Names | None:
@@ -78,7 +108,7 @@ def find_fields(data, size, form, starts, ends):
 SAMPLE = 1000  # records used to choose the columns
 
 
-def read_edge_blocks(reader: TableReader, columns: dict[str, str | int | None]) -> Edges:
+def read_edge_blocks(reader: TableReader, columns: ColumnOptions) -> Edges:
     """Read edges as `read_edge_table` does, but keep only the result and a few blocks in memory."""
     dialect = reader.dialect
     if dialect is None:
@@ -97,20 +127,48 @@ def read_edge_blocks(reader: TableReader, columns: dict[str, str | int | None]) 
         raise GraphError(f"{reader.path}: the table of edges has no rows; give at least one")
     ends, ids = numbering.finish()
     _check_missing(ids, ends, places, chosen)
-    if all_integers(pl.Series(ids[:100])) and all_integers(pl.Series(ids)):
+    ids, ends = _as_numbers(ids, ends)
+    if not columns.get("same_ids") and name_two_kinds(*chosen.names[:2]):
+        first, second = np.unique(ends[0::2]), np.unique(ends[1::2])
+        refuse_shared_ids(ids[np.intersect1d(first, second)].tolist(), chosen.names, places[0][1])
+    weight = np.concatenate(weights) if weights else None
+    return _edges(reader, chosen, ids, ends.reshape(-1, 2), weight)
+
+
+def _edges(
+    reader: TableReader | FrameFile, chosen: EdgeColumns, ids: np.ndarray, ends: np.ndarray, weight: np.ndarray | None
+) -> Edges:
+    """Return edges with a description of the file, and a warning of what is not used."""
+    warning = f"{reader.path}: {chosen.unused}" if chosen.unused else ""
+    titles = chosen.names[:2] if "without a header" not in reader.description else ()
+    return Edges(ids, ends, weight, 0, f"{reader.description}; {chosen.description}", warning, titles)
+
+
+def _as_numbers(ids: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return ids and ends; ids of a column in which all are whole numbers become integers, as in `id_column`."""
+    if not any(re.match(WHOLE, ids[end]) for end in ends[:2]):
+        return ids, ends
+    words = pl.Series(ids)
+    if all_integers(words):
         numbers = ids.astype(np.int64)
         order = np.argsort(numbers)
         rank = np.empty(len(order), np.int32)
         rank[order] = np.arange(len(order))
         renumber(ends, rank)
-        ids = numbers[order]
-    weight = np.concatenate(weights) if weights else None
-    return Edges(ids, ends.reshape(-1, 2), weight, 0, f"{reader.description}; {chosen.description}")
+        return numbers[order], ends
+    sides = []
+    for at in (0, 1):
+        used = np.unique(ends[at::2])
+        found = as_integers(words.gather(used))
+        spelled = words if found is None else words.clone().scatter(used, found.cast(pl.String))
+        sides.append(id_column(spelled.gather(ends[at::2]), Place("edges")))
+    if sides[0].dtype != sides[1].dtype:
+        sides = [side.cast(pl.String) for side in sides]
+    ends, ids = number_ends(*sides)
+    return ids, ends.ravel()
 
 
-def choose_block_columns(
-    reader: TableReader, block: Block, dialect: Dialect, columns: dict[str, str | int | None]
-) -> EdgeColumns:
+def choose_block_columns(reader: TableReader, block: Block, dialect: Dialect, columns: ColumnOptions) -> EdgeColumns:
     """Choose the columns of ids and weights from the first records."""
     sample = b"".join(line + b"\n" for line in block.data[: 1 << 20].split(b"\n", SAMPLE)[:-1])
     first = Block(sample, block.line, sample.count(b"\n")) if b'"' not in sample else block
@@ -160,25 +218,13 @@ LARGE = 1 << 25  # bytes from which reading by blocks saves more time than loadi
 PACKED = 4  # assumed ratio of a file's size to its compressed size
 
 
-class EdgeOptions(TypedDict, total=False):
-    """Options for reading a table of edges; each is recognised if left out.
-
-    `source`, `target` and `weight` name columns, or give their position from 0. `header` is True if the first line
-    holds titles.
-    """
-
-    source: str | int | None
-    target: str | int | None
-    weight: str | int | None
-    header: bool | None
-
-
 @dataclass(frozen=True, slots=True)
 class Edges:
     """The edges of a graph file: ends (edges, 2) are positions in `ids`; weights are None if all are 1.
 
     `unnamed` is the number of nodes that the header counts but the file does not name. `description` says how the file
-    was read. `warning` says how else it could be read, if there is another way.
+    was read. `warning` says what is not used, or how else the file could be read. `titles` are those of the two columns
+    of ids, if the file has them.
     """
 
     ids: np.ndarray
@@ -187,17 +233,17 @@ class Edges:
     unnamed: int
     description: str
     warning: str = ""
+    titles: tuple[str, ...] = ()
 
 
 def read_edge_table(file: Unpacked, *, large: int = LARGE, **options: Unpack[EdgeOptions]) -> Edges:
     """Read the edges of a table; read text of at least `large` bytes block by block."""
-    columns = {"source": options.get("source"), "target": options.get("target"), "weight": options.get("weight")}
-    header = options.get("header")
+    header = options.pop("header", None)
     if file.size >= (large // PACKED if file.packing else large):
         reader = TableReader(file, what=WHAT, header=header)
         if reader.dialect is not None:
-            return read_edge_blocks(reader, columns)
+            return read_edge_blocks(reader, options)
     table = read_frame(file, what=WHAT, header=header)
-    found = edge_columns(table.frame, table.place, **columns)
+    found = edge_columns(table.frame, table.place, **options)
     ends, ids = found.number()
-    return Edges(ids, ends, found.weights, 0, f"{table.description}; {found.description}")
+    return _edges(table, found, ids, ends, found.weights)

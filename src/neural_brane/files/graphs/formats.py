@@ -22,7 +22,7 @@ from neural_brane.graph.nodes import NodeOptions
 
 __all__ = ["Format", "check_graph_target", "describe_formats", "read_graph", "write_graph"]
 
-EDGES = ("source", "target", "weight", "header")  # options for a table of edges
+EDGES = ("source", "target", "weight", "same_ids", "header")  # options for a table of edges
 
 
 class ReadOptions(NamedTuple):
@@ -187,6 +187,7 @@ def read_graph(
     source: str | int | None = None,
     target: str | int | None = None,
     weight: str | int | None = None,
+    same_ids: bool = False,
     header: bool | None = None,
     duplicates: Duplicates = "max",
     self_loops: SelfLoops = "keep",
@@ -207,6 +208,9 @@ def read_graph(
         A table of nodes, which is joined by id.
     source, target, weight : str or int, optional
         Columns of a table of edges, by name or position; recognised if left out.
+    same_ids : bool
+        Whether both columns of ids name nodes of one kind; without it, ids that stand in both columns of a table such
+        as `user_id, item_id` raise an error.
     header : bool, optional
         Whether the first line of the table holds the column names; recognised if left out.
     duplicates : {"max", "sum"}
@@ -228,7 +232,9 @@ def read_graph(
     format = find_format(path)
     label = str(options.pop("label")) if nodes is None and "label" in format.takes and options.get("label") else None
     files = {name: Path(file) for name, file in (("attributes", attributes), ("labels", labels)) if file is not None}
-    edges: EdgeOptions = {"source": source, "target": target, "weight": weight, "header": header}
+    edges: EdgeOptions = {
+        "source": source, "target": target, "weight": weight, "same_ids": same_ids or None, "header": header,
+    }  # fmt: skip
     for name, value in (files | given_options(dict(edges))).items():
         if name in EDGES and name not in format.takes:
             raise GraphError(f"{path}: {name} is for tables of edges; leave it out for {format.suffixes[0]} files")

@@ -28,7 +28,7 @@ from neural_brane.files.tables import (
     table_suffix,
     text_blocks,
 )
-from neural_brane.graph.frames import EdgeColumns, Place, edge_columns, id_column, known_pair
+from neural_brane.graph.frames import EdgeColumns, Place, edge_columns, id_column, known_pair, name_two_kinds
 from neural_brane.graph.ids import INTEGER, MISSING, all_integers
 from neural_brane.graph.lazy import pl
 
@@ -75,7 +75,7 @@ class EdgeSource:
     @property
     def columns(self) -> dict[str, Any]:
         """The columns that the user chose, by role; None if recognised."""
-        return {name: self.options.get(name) for name in ("source", "target", "weight")}
+        return {name: self.options.get(name) for name in ("source", "target", "weight", "same_ids")}
 
     def pieces(self) -> Iterator[FilePiece]:
         """Yield the edges of tables; the first decides the columns. `EdgeLines` reads lines of words instead."""
@@ -91,7 +91,7 @@ class EdgeSource:
                     raise GraphError(f"{path}: {found}; give tables of one kind")
                 for block in reader.blocks():
                     chosen = chosen or choose_block_columns(reader, block, reader.dialect, self.columns)
-                    yield FilePiece(_parse_table(reader, block, chosen), len(block.data))
+                    yield FilePiece(_parse_table(reader, block, chosen, self.options.get("same_ids")), len(block.data))
         if chosen is None:
             raise GraphError(f"{self.files[0]}: the table of edges has no rows below its header; give at least one")
 
@@ -100,34 +100,46 @@ class EdgeSource:
         done = 0
         for path in self.files:
             for frame in parquet_frames(path):
-                lacking = [name for name in chosen.values() if done and name and name not in frame.columns]
+                names = [chosen[end] for end in ("source", "target", "weight")]
+                lacking = [name for name in names if done and name and name not in frame.columns]
                 if lacking:
                     raise GraphError(
                         f"{path}: column '{lacking[0]}' of the first file is missing; give tables of one kind"
                     )
-                found = edge_columns(frame, Place(f"{path}, from row {done}" if done else str(path)), **chosen)
-                chosen = dict(zip(chosen, found.names, strict=True))
+                place = Place(f"{path}, from row {done}" if done else str(path))
+                found = edge_columns(frame, place, **chosen)
+                chosen |= dict(zip(("source", "target", "weight"), found.names, strict=True))
                 done += len(frame)
-                yield FilePiece(_frame(found), len(frame))
+                yield FilePiece(_frame(found, frame, place), len(frame))
         if not done:
             raise GraphError(f"{self.files[0]}: the table of edges has no rows; give at least one")
 
 
-def _parse_table(reader: TableReader, block: Block, chosen: EdgeColumns) -> pl.DataFrame:
+def _parse_table(reader: TableReader, block: Block, chosen: EdgeColumns, same_ids: bool | None = None) -> pl.DataFrame:
     """Return the edges in a block of a text table."""
     assert reader.dialect is not None  # noqa: S101  checked by the caller
     source, target, weight = chosen.names
-    if (source, target) == tuple(column_names(reader.dialect)):
+    if (source, target) == tuple(column_names(reader.dialect)) and (same_ids or not name_two_kinds(source, target)):
         plain = plain_integers(block, reader.dialect.separator)
         if plain is not None:
             return plain
     frame, lines = parse_block(reader.path, block, reader.dialect)
     place = Place(str(reader.path), block.line, lines)
-    return _frame(edge_columns(frame, place, source=source, target=target, weight=weight))
+    found = edge_columns(frame, place, source=source, target=target, weight=weight, same_ids=same_ids)
+    return _frame(found, frame, place)
 
 
-def _frame(found: EdgeColumns) -> pl.DataFrame:
-    """Return the edges as a table with the columns u, v and, if there are weights, weight."""
+def _frame(found: EdgeColumns, given: pl.DataFrame, place: Place) -> pl.DataFrame:
+    """Return the edges as a table with the columns u, v and, if there are weights, weight.
+
+    Ids such as 7.0 are refused: other blocks decide whether the column holds only whole numbers.
+    """
+    for name in found.names[:2]:
+        if given[name].dtype == pl.String and (odd := given[name].str.contains(r"^-?\d+\.0*$")).any():
+            row = int(odd.arg_max() or 0)
+            raise place.error(
+                row, f"id '{given[name][row]}' in column '{name}' has a decimal point; write whole numbers"
+            )
     frame = pl.DataFrame({"u": found.source, "v": found.target})
     return frame if found.weights is None else frame.with_columns(weight=pl.Series(found.weights))
 
