@@ -164,11 +164,11 @@ def test_links_that_were_learned_are_refused(graph):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # the small matrices of the checks give columns of zeros
-@pytest.mark.parametrize("title", [*scikit_learn.METHOD_EXCEPTIONS, "NodeEmbedder"])
-def test_scikit_learns_checks_pass_but_for_those_listed(graph, title):
-    exceptions = scikit_learn.METHOD_EXCEPTIONS.get(title, scikit_learn.NODE_EMBEDDER_EXCEPTIONS)
-    nodes = title == "NodeEmbedder"
-    estimator = NodeEmbedder(graph, Attributes(dim=2, seed=0)) if nodes else METHODS[title](dim=2, seed=0)
+@pytest.mark.parametrize("nodes", [False, True], ids=["features", "nodes"])
+def test_scikit_learns_checks_pass_but_for_those_listed(graph, nodes):
+    exceptions = scikit_learn.NODE_EMBEDDER_EXCEPTIONS if nodes else {}
+    method = Attributes(dim=2, seed=0)
+    estimator = NodeEmbedder(graph, method) if nodes else method
     results = check_estimator(estimator, expected_failed_checks=exceptions, on_skip=None, on_fail=None)
     failed = {one["check_name"]: one["exception"] for one in results if one["status"] == "failed"}
     assert not failed
@@ -176,9 +176,14 @@ def test_scikit_learns_checks_pass_but_for_those_listed(graph, title):
     assert needed == set(exceptions), "an exception that is not needed"
 
 
-def test_every_method_that_takes_features_is_checked():
-    taking = [title for title, one in METHODS.items() if not one.needs_links and "attributes" in one.uses]
-    assert sorted(scikit_learn.METHOD_EXCEPTIONS) == sorted(taking)
+def test_only_a_method_without_links_learns_from_features_alone():
+    taking = [title for title, one in METHODS.items() if "links" not in one.uses]
+    assert taking == ["attributes"]
+    features = np.random.default_rng(0).random((20, 30))
+    for title, method in METHODS.items():
+        if title != "attributes" and "attributes" in method.uses and not method.uses_labels:
+            with pytest.raises(GraphError, match=r"20 x 30.*prefix"):
+                method().fit(features)
 
 
 @pytest.mark.filterwarnings(

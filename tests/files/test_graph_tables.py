@@ -126,6 +126,7 @@ def test_text_of_any_name(tmp_path, text, edges, encoding):
         ("ann,bob,friend of,2019\nbob,cid,foe,2020\n", "ann-bob bob-cid"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:.*not used:neural_brane.errors.ReadingWarning")
 def test_titles_and_edges_are_distinguished(tmp_path, text, edges):
     path = tmp_path / "g.csv"
     path.write_text(text)

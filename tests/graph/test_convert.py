@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from neural_brane import AttributedGraph, Attributes
-from neural_brane.errors import GraphError
+from neural_brane.errors import GraphError, ReadingWarning
 from neural_brane.graph.convert import as_graph
 
 WEIGHTS = np.array([[0, 2, 0], [2, 0, 1], [0, 1, 0]])
@@ -73,11 +73,12 @@ def test_a_pair_of_tables_is_edges_and_nodes(library):
     ("source", "message"),
     [
         (None, "NoneType.*AttributedGraph.*NetworkX"),
-        ([(0, 1), (1, 2), (2, 0)], "list of 3 .*graph"),
-        ([(0, 1), (1, 2)], "pair of tuple of 2 and tuple of 2 .*graph"),
+        ([(0, 1), (1, 2), (2, 0.5)], "list of 3 .*graph"),
+        ([[0, 1], [1, 0]], "pair of list of 2 and list of 2 .*graph"),
         ("graph.txt", r"path.*neural_brane\.read\('graph\.txt'\)"),
         (pl.DataFrame({"a": [1]}), r"polars\..*DataFrame .*graph"),
-        (np.ones((5, 2)), "adjacency is 5 x 2"),
+        (np.ones((5, 2)), "matrix of 5 x 2.*prefix"),
+        (pl.DataFrame({"a": ["x"], "b": ["y"]}), r"polars\..*DataFrame .*'source'"),
         ((WEIGHTS, "words"), "pair of numpy.ndarray and str .*graph"),
         ((WEIGHTS, TRAITS, WEIGHTS), "tuple of 3 .*graph"),
     ],
@@ -85,6 +86,17 @@ def test_a_pair_of_tables_is_edges_and_nodes(library):
 def test_other_inputs_are_refused_with_a_list_of_accepted_ones(source, message):
     with pytest.raises(GraphError, match=message):
         as_graph(source)
+
+
+@pytest.mark.parametrize("edges", [[("a", "b"), ("b", "c")], [("a", "b"), ("b", "c"), ("a", "c")], [(1, 2)]])
+def test_a_list_of_pairs_is_edges(edges):
+    assert as_graph(edges).digest() == AttributedGraph.from_edges(edges).digest()
+
+
+def test_a_table_of_edges_alone_is_recognised_by_its_titles():
+    table = pl.DataFrame({"since": [2001, 2002], "from": ["a", "b"], "to": ["b", "c"]})
+    with pytest.warns(ReadingWarning, match="'since'"):
+        assert as_graph(table).ids.tolist() == ["a", "b", "c"]
 
 
 def test_methods_accept_every_input_that_can_be_converted():

@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from neural_brane.errors import GraphError
+from neural_brane.errors import GraphError, ReadingWarning
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.frames import as_frame
 
@@ -124,7 +124,8 @@ def test_integers_are_the_same_ids_as_text_and_as_numbers():
 
 def test_columns_of_edges_are_named_or_counted():
     frame = pl.DataFrame({"x": [1, 2], "a": ["p", "q"], "b": ["q", "r"], "strength": [2.0, 3.0]})
-    named = AttributedGraph.from_frames(frame, source="a", target="b", weight="strength")
-    counted = AttributedGraph.from_frames(frame, source=1, target=2, weight=3)
+    with pytest.warns(ReadingWarning, match="'x'"):
+        named = AttributedGraph.from_frames(frame, source="a", target="b", weight="strength")
+    counted = AttributedGraph.from_frames(frame.drop("x"), source=0, target=1, weight=2)
     assert named.digest() == counted.digest()
     assert named.adjacency[0, 1] == 2

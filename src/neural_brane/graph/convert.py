@@ -12,7 +12,8 @@ from scipy import sparse
 
 from neural_brane.errors import GraphError
 from neural_brane.graph.attributed import AttributedGraph
-from neural_brane.graph.frames import Place, as_frame, is_adjacency, is_frame, package_of
+from neural_brane.graph.encoder import Encoder
+from neural_brane.graph.frames import Place, as_frame, is_adjacency, is_frame, known_pair, package_of
 from neural_brane.graph.ids import locate
 from neural_brane.graph.lazy import pl
 from neural_brane.graph.nodes import choose_id, find_rows, warn_without_row
@@ -20,13 +21,16 @@ from neural_brane.graph.nodes import choose_id, find_rows, warn_without_row
 TABLES = ("pandas", "polars", "pyarrow")
 ACCEPTED = (
     "an AttributedGraph; a graph of NetworkX or igraph, or a Data of PyTorch Geometric; an adjacency (SciPy, NumPy, or "
-    "a pandas DataFrame whose index and columns name the nodes); a pair (adjacency, attributes); or a pair of tables "
-    "(edges, nodes) of pandas, polars or Arrow"
+    "a pandas DataFrame whose index and columns name the nodes); a pair (adjacency, attributes); a list of edges, "
+    "each a tuple of two ids; a table of edges with titles such as 'source' and 'target', or a pair of tables (edges, "
+    "nodes), of pandas, polars or Arrow"
 )
 
 
-def as_graph(source: Any) -> AttributedGraph:
+def as_graph(source: Any, *, encoder: Encoder | None = None) -> AttributedGraph:
     """Return an input as a graph; an AttributedGraph is returned itself. `ACCEPTED` lists what can be converted.
+
+    `encoder` turns the columns of a table of nodes into attributes; by default a new one is fitted to the table.
 
     >>> as_graph((np.eye(2)[::-1], [[1, 0], [1, 1]]))
     AttributedGraph('graph': 2 nodes, 1 edges, 2 attributes)
@@ -41,17 +45,33 @@ def as_graph(source: Any) -> AttributedGraph:
     if package == "torch_geometric":
         return AttributedGraph.from_geometric(source)
     if _is_matrix(source):
+        if source.ndim == 2 and source.shape[0] != source.shape[1]:
+            raise GraphError(
+                f"a matrix of {source.shape[0]} x {source.shape[1]} is no adjacency; for links between two kinds of "
+                "nodes, give edges whose ids have a prefix for each kind; for attributes, give a pair (adjacency, "
+                "attributes), or use Attributes, which needs no links"
+            )
         return AttributedGraph.from_sparse(source)
+    if package in TABLES and known_pair(list(map(str, as_frame(source, "edges").table.columns))):
+        return AttributedGraph.from_frames(source)
+    if isinstance(source, list) and source and all(map(_is_edge, source)):
+        return AttributedGraph.from_edges(source)
     if isinstance(source, tuple | list) and len(source) == 2:
         first, second = source
         if _is_matrix(first) and (second is None or _is_matrix(second) or is_frame(second) or isinstance(second, list)):
             return AttributedGraph.from_sparse(first, second)
         if all(package_of(part) in TABLES for part in source):
-            return AttributedGraph.from_frames(first, second)
+            return AttributedGraph.from_frames(first, second, encoder=encoder)
         raise GraphError(f"a pair of {_spell(first)} and {_spell(second)} is not a graph; give {ACCEPTED}")
     if isinstance(source, str | PathLike):
         raise GraphError(f"a path is not a graph; read the graph first: neural_brane.read({str(source)!r})")
     raise GraphError(f"{_spell(source)} is not a graph; give {ACCEPTED}")
+
+
+def _is_edge(value: Any) -> bool:
+    return (
+        isinstance(value, tuple) and len(value) == 2 and all(isinstance(end, str | int | np.integer) for end in value)
+    )
 
 
 def _is_matrix(value: Any) -> bool:

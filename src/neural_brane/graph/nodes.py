@@ -12,7 +12,7 @@ from scipy import sparse
 
 from neural_brane.errors import GraphError
 from neural_brane.graph.adjacency import compact
-from neural_brane.graph.columns import Column, as_texts, infer_columns, plain
+from neural_brane.graph.columns import Column, as_texts, infer_columns, plain, read_kinds
 from neural_brane.graph.encoder import Encoder, Missing
 from neural_brane.graph.frames import (
     ID_TITLES,
@@ -92,7 +92,11 @@ def _describe(table: pl.DataFrame, id: str, label: str | None, place: Place, opt
     except GraphError as error:
         raise GraphError(f"{place.where}: {error}") from None
     found = "as given" if options.get("id") else "its values are the nodes of the edges"
-    return [replace(column, why=found) if column.kind == "id" else column for column in columns]
+    bare = untitled(table.columns) - set(read_kinds(options.get("columns"))) - {id, label}
+    columns = [replace(column, why=found) if column.kind == "id" else column for column in columns]
+    return [
+        replace(column, kind="ignored", why="has no title") if column.name in bare else column for column in columns
+    ]
 
 
 def choose_id(

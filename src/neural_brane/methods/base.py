@@ -300,8 +300,8 @@ class Embedder(Output, Parametrised, ABC):
         ----------
         graph : AttributedGraph, or anything that `neural_brane.graph.convert.as_graph` converts
             A graph of NetworkX or igraph, a Data of PyTorch Geometric, an adjacency matrix of SciPy, NumPy or pandas, a
-            pair (adjacency, attributes), or a pair of tables (edges, nodes). A method that needs no links also learns
-            from a matrix of features alone; `neural_brane.methods.features.is_features` recognises one.
+            pair (adjacency, attributes), a list of edges, or a pair of tables (edges, nodes). A method that uses no
+            links also learns from a matrix of features alone.
         y : None
             Not used; scikit-learn passes it. A method that learns from labels refuses it.
         labels : dict or sequence of str, optional
@@ -315,7 +315,8 @@ class Embedder(Output, Parametrised, ABC):
                 f"y was given to {self.title}, which takes labels by name only: call fit(graph, labels=known), where "
                 "known is a dict from ids to labels, or one label per node with '' for an unknown one"
             )
-        checked = graph_for(self, graph)
+        before = init.__dict__.get("_fitted") if isinstance(init, Embedder) else None
+        checked = graph_for(self, graph, before and before.graph)
         known = known_labels(self, labels, checked)
         values, start = (None, None) if init is None else find_start(self, init, checked)
         method = self._in_force(checked, values)

@@ -115,11 +115,14 @@ def as_matrix(method: Any, source: Any) -> Any:
     return source
 
 
-def graph_for(method: Any, source: Any) -> AttributedGraph:
-    """Return the graph that a method learns from; features become a graph without links."""
+def graph_for(method: Any, source: Any, before: AttributedGraph | None = None) -> AttributedGraph:
+    """Return the graph that a method learns from; features become a graph without links.
+
+    If training continues from the graph `before`, tables are encoded as its table was.
+    """
     source = as_matrix(method, source)
     if not is_features(method, source):
-        return as_graph(source)
+        return as_graph(source, encoder=before and before.encoder)
     if source.shape[0] == 1:
         raise GraphError("X has 1 sample, but a method needs at least two nodes; give two rows or more")
     return _without_links(source, list(source.columns) if _is_table(source) else None)
@@ -164,11 +167,12 @@ def as_given(method: Any, source: Any, embedding: Embedding, known: AttributedGr
 def is_features(method: Any, source: Any, known: AttributedGraph | None = None) -> bool:
     """Return whether the source is a matrix of features and not of links.
 
-    For a method that reads only attributes, every matrix is one of features. For a method that also reads links, a
-    square matrix is an adjacency, and so is a DataFrame whose index and columns name the same nodes. Methods that need
-    links accept no features. If the known graph comes from a table of nodes, a DataFrame is another such table.
+    A method that reads only attributes learns from any matrix as features. A method that also reads links does not, but
+    it embeds new nodes from features: any matrix that is not square, or a DataFrame whose index and columns do not name
+    the same nodes. Methods that need links accept no features. If the `known` graph, which a method was fitted to,
+    comes from a table of nodes, a DataFrame is another such table.
     """
-    if not _takes_features(method):
+    if not _takes_features(method) or (known is None and "links" in method.uses):
         return False
     if _is_table(source):
         encoded = known is not None and known.encoder is not None

@@ -25,19 +25,6 @@ from neural_brane.methods.base import Embedder
 __all__ = ["NodeEmbedder", "link_scorer"]
 KEPT = 8  # fitted methods that a process keeps
 # Checks of scikit-learn's `check_estimator` that do not apply, with the reason.
-_LISTS = {
-    "check_transformer_data_not_an_array": "a list could be a list of edges, so features are a matrix or a DataFrame"
-}
-METHOD_EXCEPTIONS = {  # by method, when it is fitted to a matrix of features
-    "attributes": {},
-    "smoothed-attributes": _LISTS,
-    "propagated-attributes": _LISTS,
-    "neural-brane": _LISTS
-    | dict.fromkeys(
-        ("check_fit_score_takes_y", "check_n_features_in_after_fitting", "check_pipeline_consistency"),
-        "score takes pairs of ids, not features",
-    ),
-}
 NODE_EMBEDDER_EXCEPTIONS = dict.fromkeys(
     (
         "check_dict_unchanged", "check_dont_overwrite_parameters", "check_dtype_object", "check_estimators_dtypes",

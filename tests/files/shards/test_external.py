@@ -16,6 +16,9 @@ from neural_brane.files.graphs.shards import open_shards
 from neural_brane.files.reading import Block
 from neural_brane.progress import Meter
 
+# Random pairs have a direction, of which reading in memory warns.
+pytestmark = pytest.mark.filterwarnings("ignore:.*direction of the pairs:neural_brane.errors.ReadingWarning")
+
 
 def shard(path, folder, attributes=None, parts=3, memory=LEAST, duplicates="max", self_loops="keep", **columns):
     options = {name: columns.get(name) for name in ("source", "target", "weight", "header")}
