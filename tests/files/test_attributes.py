@@ -15,9 +15,9 @@ def test_names_of_attributes_may_hold_colons_where_a_value_follows(write):
     assert graph.attributes.toarray().tolist() == [[2, 1], [0, 3]]
 
 
-def test_an_attribute_listed_twice_keeps_its_largest_value(write):
-    graph = read_graph(write("g.txt", "a b\n"), attributes=write("a.txt", "a x:1 x:3 x:2\n"))
-    assert graph.attributes.toarray().tolist() == [[3], [0]]
+def test_an_attribute_listed_twice_counts_once(write):
+    graph = read_graph(write("g.txt", "a b\n"), attributes=write("a.txt", "a x:3 x:3 y y\n"))
+    assert graph.attributes.toarray().tolist() == [[3, 1], [0, 0]]
 
 
 def test_attribute_names_are_names_if_any_is(write):
@@ -38,6 +38,7 @@ def test_attribute_names_are_names_if_any_is(write):
         ("0 1:1\n3 1:1\n", ":2", "node '3' graph"),
         ("0:1 4:1\n", ":1", "node '0:1' graph"),
         ("0 1:1\n1 2\n0 3\n", ":3", "node '0' line 1"),
+        ("0 1:1\n1 1:2 2:5 1:3\n", ":2", "attribute '1' two"),
         (b"0 1:1\n1 \xe9t\xe9\n", ":2", "0xe9 UTF-8 attribute"),
     ],
 )

@@ -210,3 +210,18 @@ def test_the_character_nul_is_refused(ids):
 def test_spaces_around_ids_do_not_count():
     edges = pl.DataFrame({"from": ["a ", "b"], "to": ["b", " a"]})
     assert AttributedGraph.from_frames(edges).ids.tolist() == ["a", "b"]
+
+
+def test_lines_of_arrays_are_refused(tmp_path):
+    (tmp_path / "e.jsonl").write_text("[1,2]\n[2,3]\n")
+    with pytest.raises(GraphError, match=r"JSON.*object per line"):
+        read(tmp_path / "e.jsonl")
+
+
+@pytest.mark.parametrize("text", ["9223372036854775808 1\n1 2\n", "from,to\n9223372036854775808,1\n1,2\n"])
+def test_integers_beyond_64_bits_are_strings(tmp_path, text):
+    (tmp_path / "e.csv").write_text(text)
+    assert read(tmp_path / "e.csv").ids.tolist() == ["9223372036854775808", "1", "2"]
+    (tmp_path / "h.txt").write_text("3 2\n9223372036854775808 1\n1 2\n")
+    with pytest.raises(GraphError, match=r"h\.txt:2"):
+        read(tmp_path / "h.txt")

@@ -4,6 +4,7 @@ import os
 import re
 
 import numpy as np
+import polars as pl
 import pytest
 
 from neural_brane import METHODS, AttributedGraph, load, load_model
@@ -55,6 +56,17 @@ def before(after):
     bags = {node: names[old.attributes[[row]].indices].tolist() for row, node in enumerate(old.ids.tolist())}
     ids = [*old.ids.tolist(), "gone", "gone too"]
     return AttributedGraph.from_edges(pairs, attributes=bags | {"gone": ["a name of before"]}, ids=ids)
+
+
+def test_tables_are_encoded_as_the_model_encoded_them():
+    edges = pl.DataFrame({"from": ["a", "b", "c", "d"], "to": ["b", "c", "d", "a"]})
+    nodes = pl.DataFrame({"name": ["a", "b", "c", "d"], "size": [1, 20, 300, 4000]})
+    model = make("propagated-attributes", dim=2).fit((edges, nodes))
+    names = model.graph_.attribute_names.tolist()
+    more = pl.concat([nodes, pl.DataFrame({"name": ["e"], "size": [50_000]})])
+    model.update((pl.concat([edges, pl.DataFrame({"from": ["e"], "to": ["a"]})]), more))
+    assert model.graph_.attribute_names.tolist() == names
+    assert model.graph_.attributes[[4]].toarray().tolist() == [[0, 0, 0, 1]]
 
 
 def test_vectors_are_of_the_nodes_there_are_now_and_known_ones_stay_near(name, before, after):

@@ -56,16 +56,17 @@ def parse_rows(path: Path, data: bytes, first_line: int = 1) -> AttributeRows:
         fail(
             path, bad["line"], f"attribute '{word}' is not ID or ID:VALUE; write one node per line, as in '17 3:1 8:1'"
         )
+    pairs = entries.select("line", "name").with_columns(value=values).unique().select("line", "name")
+    if (again := pairs.is_duplicated()).any():
+        bad = pairs.filter(again).sort("line").row(0, named=True)
+        fail(path, bad["line"], f"attribute '{bad['name']}' has two values; write it once")
     return AttributeRows(
         path, nodes["node"], nodes["line"], row[~words["first"].to_numpy()], entries["name"], values.to_numpy()
     )
 
 
 def to_matrix(rows: AttributeRows, ids: np.ndarray) -> tuple[sparse.csr_array, np.ndarray]:
-    """Return the matrix (ids, attributes) and the names of its attributes.
-
-    If a node lists an attribute twice, the largest value counts.
-    """
+    """Return the matrix (ids, attributes) and the names of its attributes."""
     places = place_nodes(rows.path, rows.nodes, rows.lines, ids)
     names = rows.names.cast(int).to_numpy() if all_integers(rows.names) else rows.names
     columns, names = encode(names)

@@ -176,7 +176,8 @@ ADVICE = {
     "GraphML": "rename it to end in .graphml",
     "GEXF": "rename it to end in .gexf",
     "Matrix Market": "rename it to end in .mtx",
-    "JSON": "write JSON lines, one object per line, as in: jq -c '.[]' FILE > FILE.jsonl",
+    "JSON": 'write one object per line, as in {"source": 1, "target": 2}; jq -c \'.[]\' FILE > FILE.jsonl unpacks an '
+    "array of objects",
     "gzip": "it is compressed twice; unpack it once",
     "zstd": "it is compressed twice; unpack it once",
 }
@@ -218,7 +219,8 @@ def _kind_of_text(text: str) -> str:
         return "GML"
     start = text.lstrip()
     if not start.startswith("{"):
-        return "JSON" if re.match(r"\[\s*[\[{]", start) else "text"
+        array = re.match(r"\[\s*([\[{]|[^\n]*,[^\n]*\]\s*$)", start.partition("\n")[0])
+        return "JSON" if array else "text"
     # It is a single JSON object if it continues on the next line or contains a graph; else it is JSON lines.
     first = start.partition("\n")[0]
     try:

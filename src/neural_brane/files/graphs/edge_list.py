@@ -181,6 +181,8 @@ def _check_kinds(path: Path, table: pl.DataFrame, nodes: int | None) -> None:
         fail(path, first["line"], f"'{first['u']} {first['v']}' are column titles; put # before them")
     is_name = {end: ~pl.col(end).fill_null("0").str.contains(INTEGER) for end in ("u", "v")}
     named = table.filter(is_name["u"] | is_name["v"])
+    if not len(named):  # integers beyond 64 bits are names
+        named = table.head(1)
     titles = named.filter(is_name["u"] & is_name["v"])
     odd = named.row(0, named=True)
     if nodes is None and len(named) == len(titles) == 1 < len(table) and odd["line"] == table["line"][0]:
