@@ -34,7 +34,7 @@ LONG = (
     "distributed/test_checkpoints.py", "distributed/test_equal.py::test_ranks_train_the_model_of_one_process[max-4]",
     "distributed/test_faults.py", "distributed/test_oracle.py",
     "experiments/comparison/test_run.py::test_a_comparison_that_was_killed",
-    "experiments/reproduce/test_run.py::test_a_run_that_is_killed", "faults/test_kill.py", "faults/test_readers.py",
+    "experiments/reproduce/test_run.py::test_a_run_that_is_killed", "faults/test_kill.py", "faults/test_readers.py", "faults/test_tables.py",
     "kernels/gpu/", "methods/neural_brane/test_engines.py::test_a_run_on_the_gpu",
     "methods/neural_brane/test_engines.py::test_the_gpu_learns", "methods/neural_brane/test_published_scores.py",
     "sampling/test_triplets_gpu.py", "test_benchmarks.py",

@@ -90,7 +90,7 @@ Column = str | int | None
 SAMPLE = 100_000  # edges that decide whether the pairs have a direction
 # Titles of row numbers: those that pandas, R and our own reader give to a column without a title.
 _UNTITLED = re.compile(r"|index|level_\d+|__index_level_\d+__|unnamed: ?\d+|\.\.\.\d+|column_\d+", re.IGNORECASE)
-_ROW_TITLES = re.compile(r"#|no|nr|line|rn|rows?[ _]?(id|names?|num|numbers?|nr)?", re.IGNORECASE)
+_COUNTERS = re.compile(r"#|x|n|nr|no|num|number|line|seq|idx|counter|rn|rows?(id|names?|num|numbers?|nr)?")
 # Words in the titles of two kinds of nodes. Both kinds are often numbered from 1.
 _NOUNS = re.compile(
     "user|customer|client|visitor|member|account|patient|reader|viewer|person|author|student|employee|item|product|"
@@ -105,6 +105,11 @@ def untitled(names: list[str]) -> set[str]:
     """Return the columns without a title, such as an index that pandas wrote; none if all columns lack a title."""
     found = {name for name in names if _UNTITLED.fullmatch(name.strip())}
     return found if len(found) < len(names) else set()
+
+
+def names_rows(title: str) -> bool:
+    """Return whether a title is one of row numbers."""
+    return bool(_COUNTERS.fullmatch(squash(title)))
 
 
 def squash(title: str) -> str:
@@ -199,7 +204,7 @@ def choose_columns(
     given = [None if one is None else find_column(columns, one, where) for one in (source, target, weight)]
     free = [name for name in columns if name not in given]
     ends = given[:2]
-    numbers = untitled(free) | {name for name in free if _ROW_TITLES.fullmatch(name.strip())}
+    numbers = untitled(free) | set(filter(names_rows, free))
     if len(free) - len(numbers) >= ends.count(None):
         free = [name for name in free if name not in numbers]
     if ends == [None, None]:

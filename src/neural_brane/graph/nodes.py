@@ -22,6 +22,7 @@ from neural_brane.graph.frames import (
     find_column,
     id_column,
     id_texts,
+    names_rows,
     series_of,
     squash,
     untitled,
@@ -148,7 +149,7 @@ class Rank(NamedTuple):
     repeats: bool  # nodes have several rows
     untitled: bool
     unusual: bool  # the title is not one that ids usually have
-    counts: bool  # numbers the rows
+    counts: bool  # the title is one of row numbers
 
 
 class Candidate(NamedTuple):
@@ -176,7 +177,7 @@ def _candidates(frame: Frame, linked: np.ndarray, usual: set[str]) -> Iterator[C
         if shared and not (name in bare and counts):
             repeats = values.n_unique() < NEARLY_DISTINCT * len(values) or values.null_count() > 0
             unusual = squash(name) not in usual and name != frame.index_name
-            rank = Rank(repeats, name in bare, unusual, counts)
+            rank = Rank(repeats, name in bare, unusual, names_rows(name))
             found.append((shared, Candidate(name, rank, sample, shared * len(known) / len(sample) ** 2)))
     most = max((shared for shared, _ in found), default=0)
     return (one for shared, one in found if 2 * shared >= most)
