@@ -25,7 +25,7 @@ def names() -> list[str]:
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("block", [100, 5000, 100_000])
 def test_names_are_numbered_by_first_appearance(names, threads, block):
-    numbering = Numbering(threads=threads, slots=4)
+    numbering = Numbering(slots=4)
     for at in range(0, len(names), block):
         numbering.add(names_in_bytes(pl.Series(names[at : at + block])))
     codes, ids = numbering.finish()
@@ -53,7 +53,7 @@ def test_names_with_equal_hashes_get_different_numbers(monkeypatch):
         sizes[thread, int(mix(*keys[first]) >> BITS)] += last - first
 
     monkeypatch.setattr("neural_brane.graph.numbering.make_keys", one_key)
-    numbering = Numbering(threads=1)
+    numbering = Numbering()
     long = ["p" * 20, "q" * 20, "p" * 20, "q" * 21]
     numbering.add(names_in_bytes(pl.Series(long)))
     numbering.add(names_in_bytes(pl.Series(long[::-1])))

@@ -1,7 +1,7 @@
 """Scatter many edges into the rows of a symmetric sparse matrix, in linear time, with Numba.
 
-Then several threads sort the rows and merge repeats. Each row has one writer, so the number of threads does not change
-the result. Only large graphs use this file, because loading Numba takes longer than assembling a small graph.
+Several threads write rows, sort them and merge repeats. Each row has one writer, so the number of threads does not
+change the result. Only large graphs use this file, because loading Numba takes longer than assembling a small graph.
 """
 
 import os
@@ -11,6 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 from scipy import sparse
+
+
+SHORT = 32  # entries of a row that is sorted by counting
+LAST = np.iinfo(np.int64).max
 
 
 class MergedRows(NamedTuple):
@@ -30,19 +34,19 @@ def scatter_edges(
     starts = np.zeros(nodes + 1, kind)
     count_neighbours(ends, loops, starts)
     np.cumsum(starts, out=starts)
-    columns, sizes, at = np.empty(starts[-1], np.int32), np.zeros(nodes + 1, kind), starts[:-1].copy()
+    columns, sizes = np.empty(starts[-1], np.int32), np.zeros(nodes + 1, kind)
     values = np.empty(starts[-1], np.float32)
-    if weights is None:
-        scatter_ends(ends, loops, at, columns)
-    else:
-        scatter_weights(ends, weights, loops, at, columns, values)
-    del at
-    merge = merge_counts if weights is None else merge_weights
     rows = MergedRows(starts, columns, values, sizes)
+    merge = merge_counts if weights is None else merge_weights
+
+    def fill(first: int, last: int) -> None:
+        scatter_ends(ends, weights, loops, rows, (first, last))
+        merge(rows, add, first, last)
+
     threads = threads or min(os.cpu_count() or 1, 8)
-    cuts = np.linspace(0, nodes, threads + 1).astype(np.int64)
+    cuts = np.searchsorted(starts, np.linspace(0, starts[-1], threads + 1)[1:-1])
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(lambda first, last: merge(rows, add, first, last), cuts[:-1], cuts[1:]))
+        list(pool.map(fill, [0, *cuts], [*cuts, nodes]))
     kept = np.cumsum(sizes, dtype=kind)
     if kept[-1] < len(columns):
         close_gaps(starts, kept, columns, values)
@@ -64,45 +68,43 @@ def count_neighbours(ends, loops, counts):
 
 
 @njit(nogil=True, cache=True)
-def scatter_ends(ends, loops, at, columns):
-    """Write each end of an edge into the row of the other end; at[row] is the next free position, advanced in place."""
+def scatter_ends(ends, weights, loops, rows, piece):
+    """Write each end of an edge, and its weight unless `weights` is None, into the row of the other end.
+
+    Only rows piece[0] to piece[1] - 1 are written.
+    """
+    first, last = piece
+    columns, values = rows.columns, rows.values
+    at = rows.starts[first:last].copy()  # the next free position of each row
     for edge in range(len(ends)):
         u, v = ends[edge, 0], ends[edge, 1]
-        if u != v:
-            columns[at[u]], columns[at[v]] = v, u
-            at[u] += 1
-            at[v] += 1
-        elif loops:
-            columns[at[u]] = v
-            at[u] += 1
-
-
-@njit(nogil=True, cache=True)
-def scatter_weights(ends, weights, loops, at, columns, values):
-    """Write ends as `scatter_ends` does, and the weights into `values`."""
-    for edge in range(len(ends)):
-        u, v = ends[edge, 0], ends[edge, 1]
-        if u != v or loops:
-            columns[at[u]], values[at[u]] = v, weights[edge]
-            at[u] += 1
-        if u != v:
-            columns[at[v]], values[at[v]] = u, weights[edge]
-            at[v] += 1
+        if first <= u < last and (u != v or loops):
+            columns[at[u - first]] = v
+            if weights is not None:
+                values[at[u - first]] = weights[edge]
+            at[u - first] += 1
+        if first <= v < last and u != v:
+            columns[at[v - first]] = u
+            if weights is not None:
+                values[at[v - first]] = weights[edge]
+            at[v - first] += 1
 
 
 @njit(nogil=True, cache=True)
 def merge_counts(rows, add, first, last):
     """Sort rows first to last - 1 and merge repeats in place; write the entries left to sizes[row + 1]."""
     starts, columns, values, sizes = rows
+    keys = np.empty(SHORT, np.int64)
     for row in range(first, last):
         begin, end = starts[row], starts[row + 1]
-        if end - begin <= 32:
-            for k in range(begin + 1, end):
-                column, to = columns[k], k
-                while to > begin and columns[to - 1] > column:
-                    columns[to] = columns[to - 1]
-                    to -= 1
-                columns[to] = column
+        if end - begin <= SHORT:  # count the smaller keys of each, without a branch that the processor must guess
+            for k in range(SHORT):
+                keys[k] = np.int64(columns[begin + k]) * SHORT + k if k < end - begin else LAST
+            for k in range(end - begin):
+                rank = 0
+                for other in range(SHORT):
+                    rank += keys[other] < keys[k]
+                columns[begin + rank] = keys[k] // SHORT
         else:
             columns[begin:end] = np.sort(columns[begin:end])
         to = begin - 1

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import numpy as np
@@ -75,6 +78,7 @@ def find_fields(data, size, form, starts, ends):
     return True
 
 
+BlockEdges = tuple[Names, Place, np.ndarray | None]  # ids, place in the file, weights
 SAMPLE = 1000  # records used to choose the columns
 
 
@@ -83,18 +87,17 @@ def read_edge_blocks(reader: TableReader, columns: dict[str, str | int | None]) 
     dialect = reader.dialect
     if dialect is None:
         raise GraphError(f"{reader.path}: only text can be read in blocks")
+    blocks = reader.blocks()
+    first = next(blocks, None)
+    if first is None:
+        raise GraphError(f"{reader.path}: the table of edges has no rows; give at least one")
+    chosen = choose_block_columns(reader, first, dialect, columns)
     numbering, weights, places = Numbering(), [], []
-    chosen: EdgeColumns | None = None
-    for block in reader.blocks():
-        if chosen is None:
-            chosen = choose_block_columns(reader, block, dialect, columns)
-        names, place, read = read_block(reader, block, dialect, chosen)
+    for names, place, read in ahead(read_block(reader, block, dialect, chosen) for block in chain([first], blocks)):
         numbering.add(names)
         places.append((len(names.starts) // 2, place))
         if read is not None:
             weights.append(read)
-    if chosen is None:
-        raise GraphError(f"{reader.path}: the table of edges has no rows; give at least one")
     ends, ids = numbering.finish()
     _check_missing(ids, ends, places, chosen)
     if all_integers(pl.Series(ids[:100])) and all_integers(pl.Series(ids)):
@@ -106,6 +109,15 @@ def read_edge_blocks(reader: TableReader, columns: dict[str, str | int | None]) 
         ids = numbers[order]
     weight = np.concatenate(weights) if weights else None
     return Edges(ids, ends.reshape(-1, 2), weight, 0, f"{reader.description}; {chosen.description}")
+
+
+def ahead(items: Iterator[BlockEdges]) -> Iterator[BlockEdges]:
+    """Yield the items; a thread makes the next one while the caller uses the last."""
+    with ThreadPoolExecutor(1) as pool:
+        making = pool.submit(next, items, None)
+        while (item := making.result()) is not None:
+            making = pool.submit(next, items, None)
+            yield item
 
 
 def choose_block_columns(
@@ -120,7 +132,7 @@ def choose_block_columns(
 
 def read_block(
     reader: TableReader, block: Block, dialect: Dialect, chosen: EdgeColumns
-) -> tuple[Names, Place, np.ndarray | None]:
+) -> BlockEdges:
     """Return the two ids of every record of a block, the place of the records for errors, and the weights."""
     titles = column_names(dialect)
     source, target, weight = chosen.names
