@@ -119,7 +119,9 @@ def names_in_bytes(texts: pl.Series) -> Names:
 class Table(NamedTuple):
     """The distinct names by number, and a hash table that finds their numbers."""
 
-    slots: np.ndarray  # (slots,) a power of two: the high half of a hash, and number + 1 below it; 0 if the slot is free
+    slots: (
+        np.ndarray
+    )  # (slots,) a power of two: the high half of a hash, and number + 1 below it; 0 if the slot is free
     keys: np.ndarray  # (slots / 2, 2)
     ends: np.ndarray  # (slots / 2 + 1,) name k is text[ends[k] : ends[k + 1]]
     text: np.ndarray  # (bytes,)
@@ -135,7 +137,7 @@ class Numbering:
         self._grow(slots)
 
     def add(self, names: Names) -> None:
-        """Number each name of a block."""
+        """Give a number to each name of a block."""
         count, done, used = len(names.starts), 0, self._table.ends[self._known]
         if self._seen + count > len(self._codes):  # the operating system moves large arrays without a copy
             self._codes.resize((self._seen + count) * 5 // 4, refcheck=False)

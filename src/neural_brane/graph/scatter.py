@@ -6,12 +6,14 @@ change the result. Only large graphs use this file, because loading Numba takes 
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from scipy import sparse
 
+from neural_brane.graph.adjacency import Rules
 
 SHORT = 32  # entries of a row that is sorted by counting
 LAST = np.iinfo(np.int64).max
@@ -27,31 +29,29 @@ class MergedRows(NamedTuple):
 
 
 def scatter_edges(
-    ends: np.ndarray, weights: np.ndarray | None, nodes: int, *, add: bool, loops: bool, threads: int | None = None
+    ends: np.ndarray, weights: np.ndarray | None, nodes: int, rules: Rules, *, spend: bool, threads: int | None = None
 ) -> sparse.csr_array:
-    """Return the matrix of `assemble` for ends (edges, 2) int32; `add` sums repeats, `loops` keeps self-loops."""
+    """Return the matrix of `assemble` for ends (edges, 2) int32; `spend` lets the weights of 1 take their memory."""
     kind = np.int32 if 2 * len(ends) <= np.iinfo(np.int32).max else np.int64
     starts = np.zeros(nodes + 1, kind)
+    add, loops = rules.duplicates == "sum", rules.self_loops == "keep"
     count_neighbours(ends, loops, starts)
     np.cumsum(starts, out=starts)
-    columns, sizes = np.empty(starts[-1], np.int32), np.zeros(nodes + 1, kind)
-    values = np.empty(starts[-1], np.float32)
-    rows = MergedRows(starts, columns, values, sizes)
+    count = int(starts[-1])
+    spend = spend and weights is None
+    values = ends.reshape(-1).view(np.float32)[:count] if spend else np.empty(count, np.float32)
+    rows = MergedRows(starts, np.empty(count, np.int32), values, np.zeros(nodes + 1, kind))
     merge = merge_counts if weights is None else merge_weights
-
-    def fill(first: int, last: int) -> None:
-        scatter_ends(ends, weights, loops, rows, (first, last))
-        merge(rows, add, first, last)
-
     threads = threads or min(os.cpu_count() or 1, 8)
-    cuts = np.searchsorted(starts, np.linspace(0, starts[-1], threads + 1)[1:-1])
+    cuts = [0, *np.searchsorted(starts, np.linspace(0, count, threads + 1)[1:-1]), nodes]
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(fill, [0, *cuts], [*cuts, nodes]))
-    kept = np.cumsum(sizes, dtype=kind)
-    if kept[-1] < len(columns):
+        list(pool.map(lambda piece: scatter_ends(ends, weights, loops, rows, piece), pairwise(cuts)))
+        list(pool.map(lambda piece: merge(rows, add, piece), pairwise(cuts)))
+    columns, kept = rows.columns, np.cumsum(rows.sizes, dtype=kind)
+    if kept[-1] < count:
         close_gaps(starts, kept, columns, values)
         columns.resize(kept[-1], refcheck=False)  # frees the rest without a copy
-        values.resize(kept[-1], refcheck=False)
+        values = values[: kept[-1]] if 2 * kept[-1] > count else values[: kept[-1]].copy()
     return sparse.csr_array((values, columns.astype(kind, copy=False), kept), shape=(nodes, nodes))
 
 
@@ -91,11 +91,11 @@ def scatter_ends(ends, weights, loops, rows, piece):
 
 
 @njit(nogil=True, cache=True)
-def merge_counts(rows, add, first, last):
-    """Sort rows first to last - 1 and merge repeats in place; write the entries left to sizes[row + 1]."""
+def merge_counts(rows, add, piece):
+    """Sort rows piece[0] to piece[1] - 1 and merge repeats in place; write the entries left to sizes[row + 1]."""
     starts, columns, values, sizes = rows
     keys = np.empty(SHORT, np.int64)
-    for row in range(first, last):
+    for row in range(piece[0], piece[1]):
         begin, end = starts[row], starts[row + 1]
         if end - begin <= SHORT:  # count the smaller keys of each, without a branch that the processor must guess
             for k in range(SHORT):
@@ -118,10 +118,10 @@ def merge_counts(rows, add, first, last):
 
 
 @njit(nogil=True, cache=True)
-def merge_weights(rows, add, first, last):
+def merge_weights(rows, add, piece):
     """Merge weighted rows as `merge_counts` does; repeats are added in the order of the edges, in float64."""
     starts, columns, values, sizes = rows
-    for row in range(first, last):
+    for row in range(piece[0], piece[1]):
         begin, end = starts[row], starts[row + 1]
         order = np.argsort(columns[begin:end], kind="mergesort")
         sorted_columns, sorted_values = columns[begin:end][order], values[begin:end][order]

@@ -130,9 +130,7 @@ def choose_block_columns(
     return edge_columns(frame, Place(str(reader.path), block.line, lines), **columns)
 
 
-def read_block(
-    reader: TableReader, block: Block, dialect: Dialect, chosen: EdgeColumns
-) -> BlockEdges:
+def read_block(reader: TableReader, block: Block, dialect: Dialect, chosen: EdgeColumns) -> BlockEdges:
     """Return the two ids of every record of a block, the place of the records for errors, and the weights."""
     titles = column_names(dialect)
     source, target, weight = chosen.names
