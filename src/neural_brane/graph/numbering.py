@@ -119,9 +119,7 @@ def names_in_bytes(texts: pl.Series) -> Names:
 class Table(NamedTuple):
     """The distinct names by number, and a hash table that finds their numbers."""
 
-    slots: (
-        np.ndarray
-    )  # (slots,) a power of two: the high half of a hash, and number + 1 below it; 0 if the slot is free
+    slots: np.ndarray  # (slots,) a power of two: high half of a hash, number + 1 below it; 0 if the slot is free
     keys: np.ndarray  # (slots / 2, 2)
     ends: np.ndarray  # (slots / 2 + 1,) name k is text[ends[k] : ends[k + 1]]
     text: np.ndarray  # (bytes,)

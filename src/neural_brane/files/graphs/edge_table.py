@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from neural_brane.errors import GraphError
-from neural_brane.files.reading import Block, Unpacked
+from neural_brane.files.reading import LINE_FEED, Block, Unpacked
 from neural_brane.files.tables import TableReader, column_names, parse_block, read_frame
 from neural_brane.graph.frames import EdgeColumns, Place, column_weights, edge_columns, side_by_side
 from neural_brane.graph.ids import MISSING, all_integers
@@ -31,7 +31,7 @@ from neural_brane.graph.numbering import (
 if TYPE_CHECKING:
     from neural_brane.files.tables import Dialect
 
-LINE_FEED, SPACE = 10, 32  # bytes
+SPACE = ord(" ")
 
 
 def split_fields(block: Block, separator: str, columns: int, chosen: tuple[int, int]) -> Names | None:
