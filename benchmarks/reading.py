@@ -7,7 +7,7 @@ process, which imports its packages before the clock starts. The two kinds take 
 processor seconds of each count; processor seconds are of all threads and depend less on other work on the machine. The
 time includes loading compiled code from Numba's cache; a first reading, which fills the cache, does not count. Memory
 is the peak of the whole process, including the interpreter and its libraries (`before`), divided by that of the graph
-(adjacency and ids). Results are written to results/reading.json.
+(adjacency and ids); the last figure leaves out `before`. Results are written to results/reading.json.
 """
 
 import argparse
@@ -77,15 +77,20 @@ def measure_apart(kind: str, path: Path) -> dict[str, float]:
 
 
 def compare(runs: dict[str, list[dict[str, float]]]) -> dict[str, float]:
-    """Return the time of reading the graph over that of the table, and its peak memory over the graph's size."""
+    """Return the best seconds and peaks, the ratio of the two kinds' times, and of the peak to the graph's size."""
     best = {
         kind: {name: min(run[name] for run in runs[kind]) for name in ("seconds", "processor_seconds", "peak")}
         for kind in runs
     }
+    first = runs["graph"][0]
     return {
+        **{f"{kind}_seconds": best[kind]["seconds"] for kind in runs},
+        **{f"{kind}_peak_megabytes": best[kind]["peak"] / 1e6 for kind in runs},
+        "graph_megabytes": first["result"] / 1e6,
         "times_the_seconds": best["graph"]["seconds"] / best["table"]["seconds"],
         "times_the_processor_seconds": best["graph"]["processor_seconds"] / best["table"]["processor_seconds"],
-        "times_the_graph_in_memory": best["graph"]["peak"] / runs["graph"][0]["result"],
+        "times_the_graph_in_memory": best["graph"]["peak"] / first["result"],
+        "times_the_graph_in_new_memory": (best["graph"]["peak"] - first["before"]) / first["result"],
     }
 
 

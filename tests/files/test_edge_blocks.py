@@ -60,3 +60,15 @@ def test_errors_name_the_line(write, line, message, block):
         pytest.raises(GraphError, match=rf"edges\.csv:201: {message}"),
     ):
         read_edge_blocks(reader, EMPTY)
+
+
+def test_the_first_of_two_errors_is_reported(write):
+    """A thread reads ahead, and the caller still gets the errors in the order of the lines."""
+    lines = TEXTS["strings"].encode().splitlines()
+    path = write("edges.csv", "")
+    path.write_bytes(b"\n".join([*lines[:100], b"user-1", *lines[100:105], b"\xff,user-2", *lines[105:]]))
+    with (
+        TableReader(path, what="table", block=64) as reader,
+        pytest.raises(GraphError, match=r"edges\.csv:101: the line has 1 field"),
+    ):
+        read_edge_blocks(reader, EMPTY)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from neural_brane.errors import EmbeddingError, GraphError
-from neural_brane.graph.ids import as_ids, encode, locate, repeated
+from neural_brane.graph.ids import MANY, as_ids, encode, locate, repeated
 
 
 @pytest.mark.parametrize(
@@ -84,4 +84,8 @@ def test_an_id_that_occurs_twice_is_named():
     assert repeated(np.array([1, 2, 3])) is None
     assert repeated(np.array([3, 1, 3])) == 3
     assert repeated(np.array(["a", "b", "b"])) == "b"
+    many = np.array([f"ab{at}" for at in range(MANY + 1)])
+    assert repeated(many) is None
+    many[7] = many[-1]
+    assert repeated(many) == many[-1]
     assert repeated(np.array([], dtype=np.int64)) is None

@@ -8,7 +8,7 @@ import pytest
 
 from neural_brane.graph.adjacency import Rules, assemble
 from neural_brane.graph.ids import encode
-from neural_brane.graph.numbering import Numbering, names_in_bytes
+from neural_brane.graph.numbering import HASHED, WORD, Numbering, Table, find, names_in_bytes, spell
 from neural_brane.graph.scatter import scatter_edges
 
 WORDS = ["", "a", "aa", "b" * 7, "b" * 8, "c" * 15, "c" * 16, "d" * 17, "é", "日本語の名前です", "x" * 200, "🙂" * 5]
@@ -22,10 +22,9 @@ def names() -> list[str]:
     return [*drawn[:4000], *WORDS, *long, *WORDS, *drawn[4000:]]
 
 
-@pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("block", [100, 5000, 100_000])
-def test_names_are_numbered_by_first_appearance(names, threads, block):
-    numbering = Numbering(threads=threads, slots=4)
+def test_names_are_numbered_by_first_appearance(names, block):
+    numbering = Numbering(slots=4)
     for at in range(0, len(names), block):
         numbering.add(names_in_bytes(pl.Series(names[at : at + block])))
     codes, ids = numbering.finish()
@@ -40,27 +39,15 @@ def test_encode_gives_the_same_result_for_many_strings(names):
     np.testing.assert_array_equal(few[1], many[1])
 
 
-def test_names_with_equal_hashes_get_different_numbers(monkeypatch):
+def test_names_with_equal_hashes_get_different_numbers():
     """If two long names have the same key, their bytes are compared."""
-    made = []
-
-    def one_key(names, keys, sizes, piece):
-        first, last, thread = piece
-        keys[first:last] = np.array([[7, np.uint64(255) << np.uint64(56)]], np.uint64)
-        made.append(last - first)
-        from neural_brane.graph.numbering import BITS, mix
-
-        sizes[thread, int(mix(*keys[first]) >> BITS)] += last - first
-
-    monkeypatch.setattr("neural_brane.graph.numbering.make_keys", one_key)
-    numbering = Numbering(threads=1)
-    long = ["p" * 20, "q" * 20, "p" * 20, "q" * 21]
-    numbering.add(names_in_bytes(pl.Series(long)))
-    numbering.add(names_in_bytes(pl.Series(long[::-1])))
-    codes, ids = numbering.finish()
-    assert made == [4, 4]
-    assert ids.tolist() == ["p" * 20, "q" * 20, "q" * 21]
-    assert codes.tolist() == [0, 1, 0, 2, 2, 0, 1, 0]
+    table = Table(np.zeros(16, WORD), np.zeros((8, 2), WORD), np.zeros(9, np.int64), np.zeros(200, np.uint8))
+    made, unknown = np.full((4, 2), HASHED, WORD), np.zeros(4, np.bool_)
+    long, codes, known = ["p" * 20, "q" * 20, "p" * 20, "q" * 21], np.empty(4, np.int32), 0
+    for block, expected in ((long, [0, 1, 0, 2]), (long[::-1], [2, 0, 1, 0])):
+        done, known = find(names_in_bytes(pl.Series(block)), table, (made, unknown), codes, known)
+        assert (done, known, codes.tolist()) == (4, 3, expected)
+    assert spell(table.text, table.ends[: known + 1]).tolist() == ["p" * 20, "q" * 20, "q" * 21]
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -74,9 +61,11 @@ def test_scattered_edges_equal_assembled_ones(weighted, duplicates, self_loops, 
     weights = random.uniform(1e-3, 1e3, len(ends)).astype(np.float32) if weighted else None
     rules = Rules(duplicates, self_loops)
     plain = assemble(ends, weights, 70, rules)
-    add, loops = duplicates == "sum", self_loops == "keep"
-    found = scatter_edges(ends, weights, 70, add=add, loops=loops, threads=threads)
-    for large in (assemble(ends, weights, 70, rules, large=1), found):
+    given = ends.copy()
+    found = [assemble(ends, weights, 70, rules, large=1)]
+    np.testing.assert_array_equal(ends, given)
+    found += [scatter_edges(ends.copy(), weights, 70, rules, spend=spend, threads=threads) for spend in (False, True)]
+    for large in found:
         assert large.has_canonical_format
         for part in ("indptr", "indices", "data"):
             np.testing.assert_array_equal(getattr(plain, part), getattr(large, part))

@@ -27,7 +27,8 @@ from neural_brane.graph.memory import available, require_memory, show_size
 
 # Text files are read in blocks of whole records. Every encoding becomes UTF-8 with line feeds and no byte order mark.
 
-BLOCK = 1 << 22  # bytes read at a time
+BLOCK = 1 << 20  # bytes read at a time, few enough to stay in the processor's cache
+LINE_FEED = ord("\n")
 HEAD = 1 << 16  # bytes used to recognise the encoding and the format
 # The longest marks come first, because the mark of UTF-32 begins with the mark of UTF-16.
 _MARKS = (
@@ -85,8 +86,9 @@ def read_blocks(file: Unpacked, encoding: Encoding, *, size: int = BLOCK) -> Ite
             text += b"\n"
         end = len(text) if last else _last_record(text)
         if end:
-            lines = text.count(b"\n", 0, end)
-            yield Block(text[:end], line, lines)
+            block = text[:end]
+            lines = int(np.count_nonzero(np.frombuffer(block, np.uint8) == LINE_FEED))  # faster than bytes.count
+            yield Block(block, line, lines)
             line += lines
         if last:
             return
@@ -99,7 +101,7 @@ def _last_record(text: bytes, *, tries: int = 100) -> int:
     Returns 0 if `tries` line feeds do not give one; then the caller reads more of the file.
     """
     end = text.rfind(b"\n")
-    while end >= 0 and text.count(b'"', 0, end) % 2:
+    while b'"' in text and end >= 0 and text.count(b'"', 0, end) % 2:
         end = text.rfind(b"\n", 0, text.rfind(b'"', 0, end))
         if (tries := tries - 1) == 0:
             return 0

@@ -36,20 +36,27 @@ DEFAULT_RULES = Rules()
 
 
 def assemble(
-    ends: np.ndarray, weights: np.ndarray | None, nodes: int, rules: Rules = DEFAULT_RULES, *, large: int = LARGE
+    ends: np.ndarray,
+    weights: np.ndarray | None,
+    nodes: int,
+    rules: Rules = DEFAULT_RULES,
+    *,
+    spend: bool = False,
+    large: int = LARGE,
 ) -> sparse.csr_array:
     """Return the symmetric matrix (nodes, nodes) of edges, given as pairs of node positions `ends` (edges, 2).
 
     Edges may have any direction and order. A repeated edge, in either direction, gets its largest weight or the sum
     of its weights, as the rules say. Without `weights`, each edge has weight 1. From `large` edges on, compiled code
-    computes the same matrix in less time and memory; it does not copy `ends` of type int32.
+    computes the same matrix in less time and memory; it does not copy `ends` of type int32. If `spend` is true, the
+    caller needs `ends` no longer, and the matrix may take their memory.
     """
     check_rules(*rules)
     if len(ends) >= large and nodes <= np.iinfo(np.int32).max:
         from neural_brane.graph.scatter import scatter_edges
 
         whole = np.ascontiguousarray(ends, dtype=np.int32)
-        return scatter_edges(whole, weights, nodes, add=rules.duplicates == "sum", loops=rules.self_loops == "keep")
+        return scatter_edges(whole, weights, nodes, rules, spend=spend or whole is not ends)
     return _assemble_by_sorting(ends, weights, nodes, rules)
 
 

@@ -74,7 +74,7 @@ def describe_unknown(ids: np.ndarray, node: Any) -> str:
     return f"{message}; did you mean {' or '.join(close)}?" if close else message
 
 
-MANY = 100_000  # from this many strings, Polars finds duplicates faster than sorting does
+MANY = 100_000  # from this many strings, hashes find duplicates faster than sorting does
 SLICE = 500_000  # strings that `Numbering` takes at a time
 LARGE = 4_000_000  # from this many strings, compiled code saves more time than loading it takes
 LARGEST = int(np.iinfo(np.int64).max)
@@ -208,8 +208,13 @@ def repeated(ids: np.ndarray) -> Any | None:
     """Return an id that occurs twice, or None when all are distinct."""
     if len(ids) < 2 or (ids.dtype.kind == "i" and bool((ids[1:] > ids[:-1]).all())):
         return None
-    if len(ids) > MANY and ids.dtype.kind == "U" and pl.Series(ids).n_unique() == len(ids):
-        return None
+    if len(ids) > MANY and ids.dtype.kind == "U":
+        hashed: np.ndarray = np.zeros(len(ids), np.uint64)
+        for letter in np.ascontiguousarray(ids).view(np.uint32).reshape(len(ids), -1).T:
+            hashed = (hashed ^ letter ^ (hashed >> 32)) * 0xD6E8FEB86659FD93
+        hashed.sort()
+        if (hashed[1:] != hashed[:-1]).all():
+            return None
     ordered = np.sort(ids)
     twice = np.flatnonzero(ordered[1:] == ordered[:-1])
     return ordered[twice[0]].item() if len(twice) else None

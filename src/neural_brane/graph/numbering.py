@@ -1,7 +1,6 @@
 """Number millions of names with a hash table in Numba.
 
-The table is filled one partition at a time, so that each partition stays in the CPU's cache. The first bits of a name's
-hash decide its partition. Each partition has one writer, so any number of threads gives the same numbers.
+The time is that of waiting for memory. So the slots of many names are loaded together before they are compared.
 
 A name of up to 15 bytes is its own key of 16 bytes. The key of a longer name is a hash; if two such keys are equal,
 the bytes of the names are compared.
@@ -9,10 +8,6 @@ the bytes of the names are compared.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,32 +57,32 @@ def first_mark(marked):
     return np.int64((((lowest - _ONE) & _LOW) * _LOW) >> _TOP)
 
 
-def spell(text: np.ndarray, place: np.ndarray) -> np.ndarray:
-    """Return names as an array of strings; `place` (names, 2) is where the UTF-8 bytes of each begin and end."""
-    width = int(longest(text, place))
-    letters = np.zeros((len(place), max(width, 1)), np.uint32)
-    decode(text, place, letters)
-    return letters.view(f"<U{max(width, 1)}").ravel() if len(place) else np.empty(0, dtype="<U1")
+def spell(text: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Return names as an array of strings; name k is text[ends[k] : ends[k + 1]], in UTF-8."""
+    width = max(int(longest(text, ends)), 1)
+    letters = np.zeros((len(ends) - 1, width), np.uint32)
+    decode(text, ends, letters)
+    return letters.view(f"<U{width}").ravel()
 
 
 @njit(nogil=True, cache=True)
-def longest(text, place):
+def longest(text, ends):
     """Return the number of letters of the longest name. In UTF-8, bytes 10xxxxxx continue a letter."""
     most = 0
-    for k in range(len(place)):
+    for k in range(len(ends) - 1):
         letters = 0
-        for at in range(place[k, 0], place[k, 1]):
+        for at in range(ends[k], ends[k + 1]):
             letters += (text[at] & 0xC0) != 0x80
         most = max(most, letters)
     return most
 
 
 @njit(nogil=True, cache=True)
-def decode(text, place, letters):
+def decode(text, ends, letters):
     """Decode names, which must be valid UTF-8, into `letters` (names, width) uint32, in place."""
-    for k in range(len(place)):
+    for k in range(len(ends) - 1):
         column = -1
-        for at in range(place[k, 0], place[k, 1]):
+        for at in range(ends[k], ends[k + 1]):
             byte = np.uint32(text[at])
             if byte & 0xC0 == 0x80:
                 letters[k, column] = (letters[k, column] << 6) | (byte & 0x3F)
@@ -99,11 +94,10 @@ def decode(text, place, letters):
 
 
 PADDING = b"\n" * 16  # bytes after the last name, which may be read
-PARTITIONS = 64  # partitions of the table; with a million names, each has half a megabyte
 SHORT = 15  # most bytes of a name that is its own key
-KEY, HASHED = np.uint64, np.uint64(255 << 56)
-BITS = np.uint64(64 - (PARTITIONS - 1).bit_length())  # low bits of a hash; the others are the number of the partition
-ONE, BYTE, TOP, NONE = np.uint64(1), np.uint64(8), np.uint64(56), np.uint64(0)
+HASHED = WORD(255 << 56)  # the highest byte of the key of a longer name
+BYTE, NUMBER = WORD(8), WORD((1 << 32) - 1)
+TOGETHER = 1024  # names whose slots are loaded together
 
 
 class Names(NamedTuple):
@@ -123,250 +117,171 @@ def names_in_bytes(texts: pl.Series) -> Names:
 
 
 class Table(NamedTuple):
-    """The hash table: its slots, and the data of each distinct name by number."""
+    """The distinct names by number, and a hash table that finds their numbers."""
 
-    slots: np.ndarray  # (slots, 3): two words of key, and number + 1 or 0 if the slot is free
-    sizes: np.ndarray  # (PARTITIONS,) names in each partition
-    first: np.ndarray  # (names,) position where the name first occurs, counted over all blocks
-    place: np.ndarray  # (names, 2): begin and end of its bytes in `text`, or in the current block if it is new
-    text: np.ndarray  # bytes of the names of earlier blocks
-
-
-class Sorted(NamedTuple):
-    """Keys sorted by partition, and the position of each key's name in the block."""
-
-    keys: np.ndarray  # (names, 2)
-    order: np.ndarray  # (names,)
-
-
-class Block(NamedTuple):
-    """A block of names while it is numbered."""
-
-    names: Names
-    sorted: Sorted
-    seen: int  # names in earlier blocks
-    codes: np.ndarray  # (names,) their numbers, written in place
-    bounds: np.ndarray  # (PARTITIONS + 1,) where the keys of each partition begin
-    done: np.ndarray  # (PARTITIONS + 1,) the first key of each partition that has no number yet
+    slots: np.ndarray  # (slots,) a power of two: high half of a hash, number + 1 below it; 0 if the slot is free
+    keys: np.ndarray  # (slots / 2, 2)
+    ends: np.ndarray  # (slots / 2 + 1,) name k is text[ends[k] : ends[k + 1]]
+    text: np.ndarray  # (bytes,)
 
 
 class Numbering:
     """Numbers names: `add` them block by block, then `finish`."""
 
-    def __init__(self, *, threads: int | None = None, slots: int = 1 << 13) -> None:
-        self._pool = ThreadPoolExecutor(threads or min(os.cpu_count() or 1, 8))
-        self._threads = threads or min(os.cpu_count() or 1, 8)
-        self._slots = slots  # slots per partition: a power of two, at least 4 so that one is free at two thirds
-        self._table = Table(
-            np.zeros((PARTITIONS * slots, 3), KEY),
-            np.zeros(PARTITIONS, np.int64),
-            np.zeros(PARTITIONS * slots, np.int64),
-            np.zeros((PARTITIONS * slots, 2), np.int64),
-            np.zeros(1 << 16, np.uint8),
-        )
-        self._used = self._seen = 0
+    def __init__(self, *, slots: int = 1 << 18) -> None:
+        self._known = self._seen = 0  # distinct names, and all names
         self._codes = np.empty(0, np.int32)
-        self._keys, self._sorted, self._order = np.empty((0, 2), KEY), np.empty((0, 2), KEY), np.empty(0, np.int32)
-
-    def map(self, work: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """Run a compiled function once per item of the last argument, on all threads, and return the results."""
-        *shared, items = arguments
-        return list(self._pool.map(lambda item: work(*shared, item), items))
+        self._table = Table(np.empty(0, WORD), np.empty((0, 2), WORD), np.zeros(1, np.int64), np.empty(0, np.uint8))
+        self._grow(slots)
 
     def add(self, names: Names) -> None:
-        """Give each name of a block a provisional number."""
-        count = len(names.starts)
-        cuts = np.linspace(0, count, self._threads + 1).astype(np.int64)
-        ranges = list(zip(cuts[:-1], cuts[1:], range(self._threads), strict=True))
-        if count > len(self._keys):  # reused by later blocks, because new memory takes more time than the work
-            self._keys, self._sorted = np.empty((count, 2), KEY), np.empty((count, 2), KEY)
-            self._order = np.empty(count, np.int32)
-        sizes = np.zeros((self._threads, PARTITIONS), np.int64)
-        self.map(make_keys, names, self._keys, sizes, ranges)
-        begin = np.concatenate([[0], np.cumsum(sizes.T.ravel())])
-        at = begin[:-1].reshape(PARTITIONS, -1).T.copy()
-        self.map(sort_keys, self._keys, at, Sorted(self._sorted, self._order), ranges)
+        """Give a number to each name of a block."""
+        count, done, used = len(names.starts), 0, self._table.ends[self._known]
         if self._seen + count > len(self._codes):  # the operating system moves large arrays without a copy
             self._codes.resize((self._seen + count) * 5 // 4, refcheck=False)
+        if used + len(names.data) > len(self._table.text):
+            text = np.empty(2 * (used + len(names.data)), np.uint8)
+            text[:used] = self._table.text[:used]
+            self._table = self._table._replace(text=text)
         codes = self._codes[self._seen : self._seen + count]
-        done = begin[:: self._threads].copy()
-        block = Block(names, Sorted(self._sorted, self._order), self._seen, codes, done.copy(), done)
-        partitions = np.linspace(0, PARTITIONS, self._threads + 1).astype(np.int64)
-        while (done[:-1] < block.bounds[1:]).any():
-            self._grow()
-            self.map(number, block, self._table, list(pairwise(partitions)))
-        # The block is not kept, so copy the bytes of its new names.
-        table = self._table
-        needed = self._used + new_bytes(table, self._seen)
-        if needed > len(table.text):
-            text = np.zeros(2 * needed, np.uint8)
-            text[: self._used] = table.text[: self._used]
-            self._table = table = table._replace(text=text)
-        self._used = keep_text(names.data, table, self._seen, self._used)
+        while done < count:
+            if self._known == len(self._table.keys):
+                self._grow(2 * len(self._table.slots))
+            done, self._known = number(names, self._table, codes, done, self._known)
         self._seen += count
 
-    def _grow(self) -> None:
-        """Double the slots if a partition is two thirds full."""
-        table = self._table
-        if 3 * int(table.sizes.max()) < 2 * self._slots:
-            return
-        self._slots *= 2
-        slots = np.zeros((PARTITIONS * self._slots, 3), KEY)
-        move_slots(table.slots, slots)
-        first, place = np.zeros(PARTITIONS * self._slots, np.int64), np.zeros((PARTITIONS * self._slots, 2), np.int64)
-        first[: len(table.first)], place[: len(table.place)] = table.first, table.place
-        self._table = table._replace(slots=slots, first=first, place=place)
+    def _grow(self, size: int) -> None:
+        """Make a larger table with `size` slots, of which at most half are used."""
+        slots, (_, keys, ends, text) = np.zeros(size, WORD), self._table
+        keys.resize((size // 2, 2), refcheck=False)
+        ends.resize(size // 2 + 1, refcheck=False)
+        fill_slots(slots, keys, self._known)
+        self._table = Table(slots, keys, ends, text)
 
     def finish(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the number of each name that was added, and the distinct names, numbered in the order they appear."""
-        self._keys, self._sorted, self._order = np.empty((0, 2), KEY), np.empty((0, 2), KEY), np.empty(0, np.int32)
-        self._pool.shutdown()
-        sizes, table = self._table.sizes, self._table
-        local = np.arange(int(sizes.max(initial=0)))[:, None]
-        used = (local * PARTITIONS + np.arange(PARTITIONS))[local < sizes]
-        order = used[np.argsort(table.first[used])]
-        rank = np.full(int(order.max(initial=-1)) + 1, -1, np.int32)
-        rank[order] = np.arange(len(order))
-        text, place = table.text, table.place[order]
-        del table, self._table
+        ends, text = self._table.ends[: self._known + 1], self._table.text
+        del self._table
         codes, self._codes = self._codes, np.empty(0, np.int32)
         codes.resize(self._seen, refcheck=False)
-        renumber(codes, rank)
-        return codes, spell(text, place)
+        return codes, spell(text, ends)
 
 
 @njit(nogil=True, cache=True)
-def make_keys(names, keys, sizes, piece):
-    """Write the keys (names, 2) of a range of names, and count the keys of each partition in sizes[thread]."""
-    first, last, thread = piece
-    data, starts, ends = names.data, names.starts, names.ends
-    for k in range(first, last):
+def number(names, table, codes, done, known):
+    """Write the numbers of names to `codes`, from name `done` on, until the table is full.
+
+    `known` is the number of distinct names. Returns the new `done` and `known`.
+    """
+    made, same = np.empty((TOGETHER, 2), WORD), np.empty(TOGETHER, np.bool_)
+    for first in range(done, len(codes), TOGETHER):
+        last = min(first + TOGETHER, len(codes))
+        batch = Names(names.data, names.starts[first:last], names.ends[first:last])
+        make_keys(batch, made)
+        guess(table, made, same, codes[first:last])
+        done, known = find(batch, table, (made, same), codes[first:last], known)
+        if first + done < last:
+            return first + done, known
+    return len(codes), known
+
+
+@njit(nogil=True, cache=True)
+def make_keys(names, made):
+    """Write the two words of each name's key to `made`; two zeros are the key of no name."""
+    data, starts, ends = names
+    for k in range(len(starts)):
         start = np.int64(starts[k])
         length = np.int64(ends[k]) - start
         if length <= SHORT:
             low, high = load_word(data, start), load_word(data, start + 8)
             if length < 8:
-                low &= (ONE << (BYTE * KEY(length))) - ONE
-                high = NONE
+                low &= (_ONE << (BYTE * WORD(length))) - _ONE
+                high = WORD(0)
             else:
-                high &= (ONE << (BYTE * KEY(length - 8))) - ONE
-            high |= KEY(length) << TOP
+                high &= (_ONE << (BYTE * WORD(length - 8))) - _ONE
+            high |= WORD(length + 1) << _TOP
         else:
-            low, high = KEY(length), KEY(length)
+            low, high = WORD(length), WORD(length)
             for at in range(start, start + length - 8, 8):
                 word = load_word(data, at)
                 low, high = mix(low, word), mix(high ^ word, low)
             word = load_word(data, start + length - 8)
             low, high = mix(low, word), mix(high ^ word, low) | HASHED
-        keys[k, 0], keys[k, 1] = low, high
-        sizes[thread, np.int64(mix(low, high) >> BITS)] += 1
+        made[k, 0], made[k, 1] = low, high
 
 
 @njit(nogil=True, cache=True)
-def sort_keys(keys, at, found, piece):
-    """Sort a range of keys by partition into `found`; at[thread] is where the keys of each partition begin."""
-    first, last, thread = piece
-    sorted_keys, order = found
-    for k in range(first, last):
-        partition = np.int64(mix(keys[k, 0], keys[k, 1]) >> BITS)
-        to = at[thread, partition]
-        at[thread, partition] += 1
-        sorted_keys[to, 0], sorted_keys[to, 1] = keys[k, 0], keys[k, 1]
-        order[to] = k
+def guess(table, made, same, codes):
+    """Write the number in the first slot of each name to `codes`, and whether it is the name's number to `same`.
+
+    The loops have few instructions, so that the processor waits for many slots, and for many keys, at once.
+    """
+    slots, keys = table.slots, table.keys
+    for k in range(len(codes)):
+        slot = slots[np.int64(mix(made[k, 0], made[k, 1])) & (len(slots) - 1)]
+        codes[k] = max(np.int64(slot & NUMBER) - 1, 0)
+    for k in range(len(codes)):
+        code, low, high = codes[k], made[k, 0], made[k, 1]
+        same[k] = (keys[code, 0] == low) & (keys[code, 1] == high) & (high < HASHED)
 
 
 @njit(nogil=True, cache=True)
-def number(block, table, partitions):
-    """Write the numbers of names to block.codes, for a range of partitions; stop in one that gets two thirds full."""
-    names, (keys, order), seen, codes, bounds, done = block
-    starts, ends, slots, place = names.starts, names.ends, table.slots, table.place  # outside the loop to save time
-    first, last = partitions
-    room = len(slots) // PARTITIONS
-    mask = KEY(room - 1)
-    for partition in range(first, last):
-        base, size = KEY(partition * room), table.sizes[partition]
-        k = done[partition]
-        while k < bounds[partition + 1]:
-            low, high, name = keys[k, 0], keys[k, 1], order[k]
-            at = np.int64(base + (mix(low, high) & mask))
-            while slots[at, 2] != NONE and not (
-                slots[at, 0] == low
-                and slots[at, 1] == high
-                and (high < HASHED or same_bytes(names, name, table, at, seen))
-            ):
-                at = np.int64(base + (KEY(at + 1) & mask))
-            if slots[at, 2] == NONE:
-                if 3 * size >= 2 * room:
+def find(names, table, guessed, codes, known):
+    """Write the numbers of the names that `guess` has not found; add new names to the table until it is full.
+
+    Returns how many names have their number, and `known`.
+    """
+    data, starts, ends = names
+    slots, keys, text_ends, text = table
+    made, same = guessed
+    for k in range(len(codes)):
+        if same[k]:
+            continue
+        low, high, start, length = made[k, 0], made[k, 1], np.int64(starts[k]), np.int64(ends[k]) - np.int64(starts[k])
+        hashed = mix(low, high)
+        at = np.int64(hashed) & (len(slots) - 1)
+        while slots[at]:
+            code = np.int64(slots[at] & NUMBER) - 1
+            if (slots[at] ^ hashed) <= NUMBER and keys[code, 0] == low and keys[code, 1] == high:
+                before = text_ends[code]
+                if high < HASHED or (
+                    text_ends[code + 1] - before == length and same_bytes(data, start, text, before, length)
+                ):
                     break
-                code = size * PARTITIONS + partition
-                slots[at, 0], slots[at, 1], slots[at, 2] = low, high, KEY(code + 1)
-                table.first[code] = seen + name
-                place[code, 0], place[code, 1] = starts[name], ends[name]
-                size += 1
-            codes[name] = np.int64(slots[at, 2]) - 1
-            k += 1
-        done[partition], table.sizes[partition] = k, size
+            at = (at + 1) & (len(slots) - 1)
+        if slots[at] == 0:
+            if known == len(keys):
+                return k, known
+            slots[at] = (hashed & ~NUMBER) | WORD(known + 1)
+            keys[known, 0], keys[known, 1] = low, high
+            used = text_ends[known]
+            for byte in range(length):
+                text[used + byte] = data[start + byte]
+            known += 1
+            text_ends[known] = used + length
+        codes[k] = np.int64(slots[at] & NUMBER) - 1
+    return len(codes), known
 
 
 @njit(nogil=True, cache=True)
-def same_bytes(names, name, table, at, seen):
-    """Return whether the name in slot `at` has the same bytes as a name of the current block."""
-    code = np.int64(table.slots[at, 2]) - 1
-    start = np.int64(names.starts[name])
-    length = np.int64(names.ends[name]) - start
-    before = table.place[code, 0]
-    if table.place[code, 1] - before != length:
-        return False
-    known, given = names.data if table.first[code] >= seen else table.text, names.data
+def same_bytes(data, start, other, begin, length):
+    """Return whether data[start : start + length] equals the bytes of `other` from `begin` on."""
     byte = 0
-    while byte < length and known[before + byte] == given[start + byte]:
+    while byte < length and data[start + byte] == other[begin + byte]:
         byte += 1
     return byte == length
 
 
 @njit(nogil=True, cache=True)
-def move_slots(old, new):
-    """Move the slots of a table into a larger one."""
-    few, many = len(old) // PARTITIONS, len(new) // PARTITIONS
-    mask = KEY(many - 1)
-    for from_slot in range(len(old)):
-        if old[from_slot, 2] != NONE:
-            base = KEY(from_slot // few * many)
-            slot = base + (mix(old[from_slot, 0], old[from_slot, 1]) & mask)
-            while new[slot, 2] != NONE:
-                slot = base + ((slot + ONE) & mask)
-            for word in range(3):
-                new[slot, word] = old[from_slot, word]
-
-
-@njit(nogil=True, cache=True)
-def new_bytes(table, seen):
-    """Return the number of bytes of all names that are new in the last block."""
-    total = 0
-    for partition in range(PARTITIONS):
-        for local in range(table.sizes[partition] - 1, -1, -1):
-            code = local * PARTITIONS + partition
-            if table.first[code] < seen:
-                break  # the names of a partition are numbered in the order they appear
-            total += table.place[code, 1] - table.place[code, 0]
-    return total
-
-
-@njit(nogil=True, cache=True)
-def keep_text(data, table, seen, used):
-    """Copy the bytes of all names that are new in the last block to `text`, and return how much of it is used."""
-    text = table.text
-    for partition in range(PARTITIONS):
-        for local in range(table.sizes[partition] - 1, -1, -1):
-            code = local * PARTITIONS + partition
-            if table.first[code] < seen:
-                break
-            start, length = table.place[code, 0], table.place[code, 1] - table.place[code, 0]
-            table.place[code, 0], table.place[code, 1] = used, used + length
-            for at in range(start, start + length):
-                text[used] = data[at]
-                used += 1
-    return used
+def fill_slots(slots, keys, known):
+    """Write the numbers of all known names into new slots."""
+    mask = np.int64(len(slots) - 1)
+    for code in range(known):
+        hashed = mix(keys[code, 0], keys[code, 1])
+        at = np.int64(hashed) & mask
+        while slots[at]:
+            at = (at + 1) & mask
+        slots[at] = (hashed & ~NUMBER) | WORD(code + 1)
 
 
 @njit(nogil=True, cache=True)

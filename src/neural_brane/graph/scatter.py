@@ -1,16 +1,22 @@
 """Scatter many edges into the rows of a symmetric sparse matrix, in linear time, with Numba.
 
-Then several threads sort the rows and merge repeats. Each row has one writer, so the number of threads does not change
-the result. Only large graphs use this file, because loading Numba takes longer than assembling a small graph.
+Several threads write rows, sort them and merge repeats. Each row has one writer, so the number of threads does not
+change the result. Only large graphs use this file, because loading Numba takes longer than assembling a small graph.
 """
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from scipy import sparse
+
+from neural_brane.graph.adjacency import Rules
+
+SHORT = 32  # entries of a row that is sorted by counting
+LAST = np.iinfo(np.int64).max
 
 
 class MergedRows(NamedTuple):
@@ -23,31 +29,29 @@ class MergedRows(NamedTuple):
 
 
 def scatter_edges(
-    ends: np.ndarray, weights: np.ndarray | None, nodes: int, *, add: bool, loops: bool, threads: int | None = None
+    ends: np.ndarray, weights: np.ndarray | None, nodes: int, rules: Rules, *, spend: bool, threads: int | None = None
 ) -> sparse.csr_array:
-    """Return the matrix of `assemble` for ends (edges, 2) int32; `add` sums repeats, `loops` keeps self-loops."""
+    """Return the matrix of `assemble` for ends (edges, 2) int32; `spend` lets the weights of 1 take their memory."""
     kind = np.int32 if 2 * len(ends) <= np.iinfo(np.int32).max else np.int64
     starts = np.zeros(nodes + 1, kind)
+    add, loops = rules.duplicates == "sum", rules.self_loops == "keep"
     count_neighbours(ends, loops, starts)
     np.cumsum(starts, out=starts)
-    columns, sizes, at = np.empty(starts[-1], np.int32), np.zeros(nodes + 1, kind), starts[:-1].copy()
-    values = np.empty(starts[-1], np.float32)
-    if weights is None:
-        scatter_ends(ends, loops, at, columns)
-    else:
-        scatter_weights(ends, weights, loops, at, columns, values)
-    del at
+    count = int(starts[-1])
+    spend = spend and weights is None
+    values = ends.reshape(-1).view(np.float32)[:count] if spend else np.empty(count, np.float32)
+    rows = MergedRows(starts, np.empty(count, np.int32), values, np.zeros(nodes + 1, kind))
     merge = merge_counts if weights is None else merge_weights
-    rows = MergedRows(starts, columns, values, sizes)
     threads = threads or min(os.cpu_count() or 1, 8)
-    cuts = np.linspace(0, nodes, threads + 1).astype(np.int64)
+    cuts = [0, *np.searchsorted(starts, np.linspace(0, count, threads + 1)[1:-1]), nodes]
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(lambda first, last: merge(rows, add, first, last), cuts[:-1], cuts[1:]))
-    kept = np.cumsum(sizes, dtype=kind)
-    if kept[-1] < len(columns):
+        list(pool.map(lambda piece: scatter_ends(ends, weights, loops, rows, piece), pairwise(cuts)))
+        list(pool.map(lambda piece: merge(rows, add, piece), pairwise(cuts)))
+    columns, kept = rows.columns, np.cumsum(rows.sizes, dtype=kind)
+    if kept[-1] < count:
         close_gaps(starts, kept, columns, values)
         columns.resize(kept[-1], refcheck=False)  # frees the rest without a copy
-        values.resize(kept[-1], refcheck=False)
+        values = values[: kept[-1]] if 2 * kept[-1] > count else values[: kept[-1]].copy()
     return sparse.csr_array((values, columns.astype(kind, copy=False), kept), shape=(nodes, nodes))
 
 
@@ -64,45 +68,43 @@ def count_neighbours(ends, loops, counts):
 
 
 @njit(nogil=True, cache=True)
-def scatter_ends(ends, loops, at, columns):
-    """Write each end of an edge into the row of the other end; at[row] is the next free position, advanced in place."""
+def scatter_ends(ends, weights, loops, rows, piece):
+    """Write each end of an edge, and its weight unless `weights` is None, into the row of the other end.
+
+    Only rows piece[0] to piece[1] - 1 are written.
+    """
+    first, last = piece
+    columns, values = rows.columns, rows.values
+    at = rows.starts[first:last].copy()  # the next free position of each row
     for edge in range(len(ends)):
         u, v = ends[edge, 0], ends[edge, 1]
-        if u != v:
-            columns[at[u]], columns[at[v]] = v, u
-            at[u] += 1
-            at[v] += 1
-        elif loops:
-            columns[at[u]] = v
-            at[u] += 1
+        if first <= u < last and (u != v or loops):
+            columns[at[u - first]] = v
+            if weights is not None:
+                values[at[u - first]] = weights[edge]
+            at[u - first] += 1
+        if first <= v < last and u != v:
+            columns[at[v - first]] = u
+            if weights is not None:
+                values[at[v - first]] = weights[edge]
+            at[v - first] += 1
 
 
 @njit(nogil=True, cache=True)
-def scatter_weights(ends, weights, loops, at, columns, values):
-    """Write ends as `scatter_ends` does, and the weights into `values`."""
-    for edge in range(len(ends)):
-        u, v = ends[edge, 0], ends[edge, 1]
-        if u != v or loops:
-            columns[at[u]], values[at[u]] = v, weights[edge]
-            at[u] += 1
-        if u != v:
-            columns[at[v]], values[at[v]] = u, weights[edge]
-            at[v] += 1
-
-
-@njit(nogil=True, cache=True)
-def merge_counts(rows, add, first, last):
-    """Sort rows first to last - 1 and merge repeats in place; write the entries left to sizes[row + 1]."""
+def merge_counts(rows, add, piece):
+    """Sort rows piece[0] to piece[1] - 1 and merge repeats in place; write the entries left to sizes[row + 1]."""
     starts, columns, values, sizes = rows
-    for row in range(first, last):
+    keys = np.empty(SHORT, np.int64)
+    for row in range(piece[0], piece[1]):
         begin, end = starts[row], starts[row + 1]
-        if end - begin <= 32:
-            for k in range(begin + 1, end):
-                column, to = columns[k], k
-                while to > begin and columns[to - 1] > column:
-                    columns[to] = columns[to - 1]
-                    to -= 1
-                columns[to] = column
+        if end - begin <= SHORT:  # count the smaller keys of each, without a branch that the processor must guess
+            for k in range(SHORT):
+                keys[k] = np.int64(columns[begin + k]) * SHORT + k if k < end - begin else LAST
+            for k in range(end - begin):
+                rank = 0
+                for other in range(SHORT):
+                    rank += keys[other] < keys[k]
+                columns[begin + rank] = keys[k] // SHORT
         else:
             columns[begin:end] = np.sort(columns[begin:end])
         to = begin - 1
@@ -116,10 +118,10 @@ def merge_counts(rows, add, first, last):
 
 
 @njit(nogil=True, cache=True)
-def merge_weights(rows, add, first, last):
+def merge_weights(rows, add, piece):
     """Merge weighted rows as `merge_counts` does; repeats are added in the order of the edges, in float64."""
     starts, columns, values, sizes = rows
-    for row in range(first, last):
+    for row in range(piece[0], piece[1]):
         begin, end = starts[row], starts[row + 1]
         order = np.argsort(columns[begin:end], kind="mergesort")
         sorted_columns, sorted_values = columns[begin:end][order], values[begin:end][order]

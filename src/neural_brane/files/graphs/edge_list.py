@@ -255,9 +255,9 @@ def read_graph_text(path: Path, files: dict[str, Path], rules: Rules, columns: E
     pairs = read_pairs(files["labels"]) if "labels" in files else None
     ids = _all_ids(path, edges, [part.nodes.to_list() for part in (rows, pairs) if part is not None])
     matrix, names = attribute_matrix(None, None, ids) if rows is None else to_matrix(rows, ids)
-    adjacency = assemble(edges.ends, edges.weights, len(ids), rules)
+    adjacency = assemble(edges.ends, edges.weights, len(ids), rules, spend=True)
     titles = edges.titles
-    del edges  # In a large graph it takes as much memory as the adjacency.
+    del edges
     if adjacency.nnz == 0:
         raise GraphError(f"{path}: all edges are self-loops; keep them (self_loops='keep') or add edges")
     found = None if pairs is None else to_array(pairs, ids)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import numpy as np
 from numba import njit
 
 from neural_brane.errors import GraphError
-from neural_brane.files.reading import Block, Unpacked
+from neural_brane.files.reading import LINE_FEED, Block, Unpacked
 from neural_brane.files.tables import FrameFile, TableReader, column_names, parse_block, read_frame
 from neural_brane.graph.frames import (
     EdgeColumns,
@@ -39,7 +42,7 @@ from neural_brane.graph.numbering import (
 if TYPE_CHECKING:
     from neural_brane.files.tables import Dialect
 
-LINE_FEED, SPACE = 10, 32  # bytes
+SPACE = ord(" ")
 
 
 class ColumnOptions(TypedDict, total=False):
@@ -105,6 +108,7 @@ def find_fields(data, size, form, starts, ends):
     return True
 
 
+BlockEdges = tuple[Names, Place, np.ndarray | None]  # ids, place in the file, weights
 SAMPLE = 1000  # records used to choose the columns
 
 
@@ -113,24 +117,23 @@ def read_edge_blocks(reader: TableReader, columns: ColumnOptions) -> Edges:
     dialect = reader.dialect
     if dialect is None:
         raise GraphError(f"{reader.path}: only text can be read in blocks")
+    blocks = reader.blocks()
+    first = next(blocks, None)
+    if first is None:
+        raise GraphError(f"{reader.path}: the table of edges has no rows; give at least one")
+    chosen = choose_block_columns(reader, first, dialect, columns)
     numbering, weights, places = Numbering(), [], []
-    chosen: EdgeColumns | None = None
-    for block in reader.blocks():
-        if chosen is None:
-            chosen = choose_block_columns(reader, block, dialect, columns)
-        names, place, read = read_block(reader, block, dialect, chosen)
+    for names, place, read in ahead(read_block(reader, block, dialect, chosen) for block in chain([first], blocks)):
         numbering.add(names)
         places.append((len(names.starts) // 2, place))
         if read is not None:
             weights.append(read)
-    if chosen is None:
-        raise GraphError(f"{reader.path}: the table of edges has no rows; give at least one")
     ends, ids = numbering.finish()
     _check_missing(ids, ends, places, chosen)
     ids, ends = _as_numbers(ids, ends)
     if not columns.get("same_ids") and name_two_kinds(*chosen.names[:2]):
-        first, second = np.unique(ends[0::2]), np.unique(ends[1::2])
-        refuse_shared_ids(ids[np.intersect1d(first, second)].tolist(), chosen.names, places[0][1])
+        shared = np.intersect1d(ends[0::2], ends[1::2])
+        refuse_shared_ids(ids[shared].tolist(), chosen.names, places[0][1])
     weight = np.concatenate(weights) if weights else None
     return _edges(reader, chosen, ids, ends.reshape(-1, 2), weight)
 
@@ -168,6 +171,15 @@ def _as_numbers(ids: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return ids, ends.ravel()
 
 
+def ahead(items: Iterator[BlockEdges]) -> Iterator[BlockEdges]:
+    """Yield the items; a thread makes the next one while the caller uses the last."""
+    with ThreadPoolExecutor(1) as pool:
+        making = pool.submit(next, items, None)
+        while (item := making.result()) is not None:
+            making = pool.submit(next, items, None)
+            yield item
+
+
 def choose_block_columns(reader: TableReader, block: Block, dialect: Dialect, columns: ColumnOptions) -> EdgeColumns:
     """Choose the columns of ids and weights from the first records."""
     sample = b"".join(line + b"\n" for line in block.data[: 1 << 20].split(b"\n", SAMPLE)[:-1])
@@ -176,9 +188,7 @@ def choose_block_columns(reader: TableReader, block: Block, dialect: Dialect, co
     return edge_columns(frame, Place(str(reader.path), block.line, lines), **columns)
 
 
-def read_block(
-    reader: TableReader, block: Block, dialect: Dialect, chosen: EdgeColumns
-) -> tuple[Names, Place, np.ndarray | None]:
+def read_block(reader: TableReader, block: Block, dialect: Dialect, chosen: EdgeColumns) -> BlockEdges:
     """Return the two ids of every record of a block, the place of the records for errors, and the weights."""
     titles = column_names(dialect)
     source, target, weight = chosen.names
