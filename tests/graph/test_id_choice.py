@@ -111,6 +111,8 @@ def test_a_named_index_and_a_column_that_both_match_are_refused():
         ("from,to,\na,b,\nb,c,\n", "abc", False),
         ("from,to,w,w\na,b,3,1\nb,c,4,1\n", "abc", True),
         (",from,to\n0,a,b\n1,b,c\n", "abc", False),
+        (",left,right\n0,a,b\n1,b,c\n", "abc", False),
+        ("Unnamed: 0,left,right\n0,a,b\n1,b,c\n", "abc", False),
         ("row,left,right\n1,a,b\n2,b,c\n3,c,d\n4,d,a\n5,a,c\n", "abcd", False),
     ],
 )

@@ -211,7 +211,9 @@ def is_header(rows: list[list[str]]) -> bool | None:
     seen = Counter(field for column in columns for field in column)
     if any(_is_title(title) and title not in column for title, column in zip(first, columns, strict=True)):
         return True
-    if any(seen[field] for field in first):
+    if first[0] == "" and columns[0] and all(map(str.isdecimal, columns[0])):  # row numbers
+        return True
+    if any(seen[field] for field in first if field):
         return False
     if frames.known_pair(first):
         return True
@@ -227,7 +229,7 @@ def is_header(rows: list[list[str]]) -> bool | None:
 
 
 def _is_title(field: str) -> bool:
-    return frames.squash(field) in TITLES
+    return frames.squash(field) in TITLES or (field != "" and frames.lacks_title(field))
 
 
 def _has_digit(field: str) -> bool:

@@ -101,9 +101,14 @@ _NOUNS = re.compile(
 _ROLES = re.compile("from|to|source|target|src|dst|start|end|parent|child|follower|followee|friend|citing|cited")
 
 
+def lacks_title(name: str) -> bool:
+    """Return whether a program has named a column without a title."""
+    return bool(_UNTITLED.fullmatch(name.strip()))
+
+
 def untitled(names: list[str]) -> set[str]:
     """Return the columns without a title, such as an index that pandas wrote; none if all columns lack a title."""
-    found = {name for name in names if _UNTITLED.fullmatch(name.strip())}
+    found = set(filter(lacks_title, names))
     return found if len(found) < len(names) else set()
 
 
