@@ -31,6 +31,7 @@ class GraphManifest(Manifest):
     FORMAT: ClassVar = "neural-brane shards"
     VERSION: ClassVar = 1
     ERROR: ClassVar = ShardError
+    SEALED: ClassVar = False
     REPAIR: ClassVar = REPAIR
 
     name: str

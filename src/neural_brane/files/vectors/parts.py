@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +27,7 @@ from neural_brane.files.storage import (
     atomic_together,
     check_writable,
     describe_files,
+    parse_json,
 )
 from neural_brane.files.vectors.parquet import ROW_GROUP, vectors_of, write_frames
 from neural_brane.files.vectors.table import LAYER, VectorTable
@@ -40,7 +40,8 @@ KINDS = get_args(Kind)
 LAYER_FILE = "layer.npz"
 REPLACED = "manifest.old.json"  # the manifest of the vectors that are being replaced
 RECORDS = "part-*.json"
-INTEGER, STRING = "integer", "string"  # types of ids
+INTEGER: Literal["integer"] = "integer"  # types of ids
+STRING: Literal["string"] = "string"
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,23 @@ class VectorManifest(Manifest):
         names = [name for part in range(len(self.parts)) for name in part_files(part, self.kind)]
         absent = [name for name in names if name not in self.files]
         return f"it does not list {absent[0]}" if absent else ""
+
+
+@dataclass(frozen=True)
+class PartRecord(Manifest):
+    """The contents of a finished part's record, such as `part-00003.json`, until the manifest lists the part."""
+
+    FORMAT: ClassVar = "neural-brane part of vectors"
+    VERSION: ClassVar = 1
+    ERROR: ClassVar = PartError
+    REPAIR: ClassVar = "write this part again before finish"
+
+    first: int
+    rows: int
+    dim: int
+    kind: Kind
+    ids: Literal["integer", "string"] | None  # None if the part is empty
+    made_from: bool
 
 
 def part_files(part: int, kind: Kind) -> list[str]:
@@ -443,14 +461,13 @@ class PartWriter:
         if self._made_from and sum(map(len, self._made_from)) != self.rows:
             raise PartError(f"{self._name}: made_from was given for some rows only; give it for all or none")
         self._table.flush()
-        record: dict[str, Any] = {name: getattr(self, name) for name in ("first", "rows", "dim", "kind")}
-        record["ids"] = self._write_ids()
+        ids = self._write_ids()
         files = [next(iter(describe_files(draft.parent, [draft.name]).values())) for draft in self._drafts[:-1]]
         named = dict(zip(part_files(self.part, self.kind), files, strict=True))
-        record["made_from"], record["files"] = bool(self._made_from), named
-        self._drafts[-1].write_text(json.dumps(record), encoding="utf-8")
+        record = PartRecord(named, self.first, self.rows, self.dim, self.kind, ids, bool(self._made_from))
+        record.write_draft(self._drafts[-1])
 
-    def _write_ids(self) -> str | None:
+    def _write_ids(self) -> Literal["integer", "string"] | None:
         """Write the Parquet file of a part; return the type of its ids, None if it has none."""
         columns = [pl.concat(self._ids) if self._ids else pl.Series("id", [], pl.Int64)]
         columns += [pl.concat(self._made_from)] if self._made_from else []
@@ -499,11 +516,11 @@ def finish(
     pairs.
     """
     folder = Path(folder)
-    records = [_read_record(folder, part, parts) for part in range(parts)]
+    records = [PartRecord.read(folder, record_file(part)) for part in range(parts)]
     if not records:
         raise PartError(f"{folder}: has no part; write at least one, which may be empty")
-    bounds = [{name: one[name] for name in ("first", "rows")} for one in records]
-    files: Files = {name: about for one in records for name, about in one["files"].items()}
+    bounds = [{"first": one.first, "rows": one.rows} for one in records]
+    files: Files = {name: about for one in records for name, about in one.files.items()}
     if layer is not None:
         with atomic(folder / LAYER_FILE) as draft:
             npz.write_npz(draft, dict(zip(LAYER, map(np.asarray, layer), strict=True)))
@@ -512,42 +529,29 @@ def finish(
     older: set[str] = set()  # all manifests and records of these and earlier vectors, and the files that they list
     for path in [folder / REPLACED, *folder.glob(RECORDS)]:
         with suppress(OSError, ValueError, LookupError, TypeError):
-            listed = json.loads(path.read_text(encoding="utf-8"))["files"]
+            listed = parse_json(path.read_bytes())["files"]
             older |= {path.name, *(name for name in listed if Path(name).name == name)}
     for name in older - files.keys():
         (folder / name).unlink(missing_ok=True)
 
 
-def _read_record(folder: Path, part: int, parts: int) -> dict[str, Any]:
-    """Return the record that the writer of a part has written."""
-    path = folder / record_file(part)
-    try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        raise PartError(
-            f"{path}: is missing, so part {part} of {parts} is incomplete; write it again before finish"
-        ) from None
-    except (ValueError, TypeError):
-        raise PartError(f"{path}: is damaged; write part {part} again") from None
-
-
-def _agree(folder: Path, records: list[dict[str, Any]]) -> dict[str, Any]:
+def _agree(folder: Path, records: list[PartRecord]) -> dict[str, Any]:
     """Return the properties that all parts share; raise an error if parts leave gaps, overlap, or differ."""
     nodes = 0
     for part, one in enumerate(records):
-        if one["first"] != nodes:
+        if one.first != nodes:
             raise PartError(
-                f"{folder / part_files(part, one['kind'])[0]}: begins at node {one['first']:,}, expected {nodes:,}, "
+                f"{folder / part_files(part, one.kind)[0]}: begins at node {one.first:,}, expected {nodes:,}, "
                 "where the parts before it end; write parts without gaps"
             )
-        nodes += one["rows"]
-    filled = [one for one in records if one["rows"]] or records[:1]
+        nodes += one.rows
+    filled = [one for one in records if one.rows] or records[:1]
     common: dict[str, Any] = {"nodes": nodes}
     for name, among in (("dim", records), ("kind", records), ("ids", filled), ("made_from", filled)):
-        values = sorted({str(one[name]) for one in among})
+        values = sorted({str(getattr(one, name)) for one in among})
         if len(values) > 1:
             raise PartError(f"{folder}: parts differ in '{name}': {' and '.join(values)}; write all with the same")
-        common[name] = among[0][name]
+        common[name] = getattr(among[0], name)
     return common | {"ids": common["ids"] or INTEGER}
 
 
@@ -571,19 +575,26 @@ def read_whole(folder: Path) -> VectorTable:
     return VectorTable(vectors, np.asarray(parts.ids), parts.provenance, parts.layer, made_from)
 
 
-def check_finite(path: Path, block: np.ndarray, first: int = 0) -> None:
-    """Raise an error if one of the vectors `first` … `first + len(block) - 1` contains NaN or infinity."""
+def as_finite(path: Path, block: np.ndarray, first: int = 0) -> np.ndarray:
+    """Return vectors as float32; raise an error if one contains NaN, infinity or a number that float32 cannot hold.
+
+    first: the row of the first of these vectors in `path`, for the message.
+    """
+    with np.errstate(over="ignore"):
+        block = np.asarray(block, dtype=np.float32)
     if not (finite := np.isfinite(block)).all():
         row = first + int(np.argwhere(~finite)[0][0]) + 1
-        raise EmbeddingError(f"{path}: vector {row} holds NaN or infinity; give finite numbers, or remove it")
+        raise EmbeddingError(
+            f"{path}: vector {row} holds NaN, infinity or a number beyond float32, 3.4e38; give smaller numbers, or "
+            "remove it"
+        )
+    return block
 
 
 def finite_blocks(path: Path, vectors: np.ndarray | StoredRows, rows: int = BLOCK_ROWS) -> Iterator[np.ndarray]:
     """Yield vectors read from `path`, `rows` at a time; raise an error for NaN and infinity, which have no distance."""
     for at in range(0, len(vectors), rows):
-        block = vectors[at : at + rows]
-        check_finite(path, block, at)
-        yield block
+        yield as_finite(path, vectors[at : at + rows], at)
 
 
 def write_parts(
