@@ -250,10 +250,10 @@ class Manifest:
 
     @classmethod
     def read(cls, folder: Path, name: str | None = None) -> Self:
-        """Return a folder's manifest, or that in its file `name`; raise an error if it is missing, damaged or foreign."""
+        """Return a folder's manifest, or that in its file `name`; raise an error if it is missing or damaged."""
         path = folder / (name or cls.FILE)
         if not path.is_file():
-            state = f"has no {cls.FILE}; it is incomplete or not a folder of {cls.FORMAT}" if folder.is_dir() else ""
+            state = f"has no {path.name}; it is incomplete or not a folder of {cls.FORMAT}" if folder.is_dir() else ""
             raise cls.ERROR(f"{folder}: {state or 'does not exist'}; {cls.REPAIR}")
         try:
             content = dict(parse_json(path.read_bytes()))

@@ -82,7 +82,7 @@ class PartRecord(Manifest):
     rows: int
     dim: int
     kind: Kind
-    ids: Literal["integer", "string"] | None  # None if the part is empty
+    ids: Literal["integer", "string", ""]  # "" if the part is empty
     made_from: bool
 
 
@@ -467,8 +467,8 @@ class PartWriter:
         record = PartRecord(named, self.first, self.rows, self.dim, self.kind, ids, bool(self._made_from))
         record.write_draft(self._drafts[-1])
 
-    def _write_ids(self) -> Literal["integer", "string"] | None:
-        """Write the Parquet file of a part; return the type of its ids, None if it has none."""
+    def _write_ids(self) -> Literal["integer", "string", ""]:
+        """Write the Parquet file of a part; return the type of its ids, "" if it has none."""
         columns = [pl.concat(self._ids) if self._ids else pl.Series("id", [], pl.Int64)]
         columns += [pl.concat(self._made_from)] if self._made_from else []
         frame = pl.DataFrame(columns)
@@ -478,7 +478,7 @@ class PartWriter:
             schema = {"id": schema["id"], "vector": pl.Array(pl.Float32, self.dim)} | schema
             frames = self._with_vectors(frame)
         write_frames(self._drafts[-2], schema, frames, "{}")
-        return None if not self.rows else INTEGER if frame["id"].dtype == pl.Int64 else STRING
+        return "" if not self.rows else INTEGER if frame["id"].dtype == pl.Int64 else STRING
 
     def _with_vectors(self, frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
         """Yield the part as frames of `WRITTEN_ROWS` rows, with the vectors from the unnamed file."""
