@@ -5,8 +5,8 @@ import pytest
 from neural_brane import NeuralBrane, classify, load
 from neural_brane.errors import UntrainedWarning
 
-# The macro-F1 at 5 % of the labels, measured for seeds 0, 1 and 2 (trained; untrained): stdlib .303 to .317; .122 to .128.
-# citeseer .565 to .584; .240 to .293. caltech36, a social network, .836 to .859; .672 to .753.
+# The macro-F1 at 5 % of the labels, measured for seeds 0, 1 and 2 (trained; untrained): stdlib .303 to .317;
+# .122 to .128. citeseer .565 to .584; .240 to .293. caltech36, a social network, .836 to .859; .672 to .753.
 BETWEEN = {"stdlib": 0.22, "citeseer": 0.43, "caltech36": 0.79}
 
 
