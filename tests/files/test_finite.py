@@ -68,7 +68,7 @@ def test_numbers_that_float32_cannot_hold_are_refused(suffix, number, tmp_path):
     table = np.array([[1, 2], [3, number], [5, 6]], np.float64)
     path = tmp_path / f"v{suffix}"
     WRITERS[suffix](path, table)
-    with pytest.raises(EmbeddingError, match=rf"v(\.projector/vectors)?{suffix}: vector 2 .*float32"):
+    with pytest.raises(EmbeddingError, match=rf"v(\.projector/vectors)?{suffix}: vector 2 "):
         read_vectors(path)
 
 

@@ -214,16 +214,13 @@ def parse_json(text: str | bytes) -> Any:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The description of a folder, with typed entries; integers are counts and never negative.
-
-    Its checksum covers all entries. Only a format whose early manifests had none may lack it.
-    """
+    """The description of a folder, with typed entries; integers are counts and never negative."""
 
     FORMAT: ClassVar[str]
     VERSION: ClassVar[int]
     ERROR: ClassVar[type[BraneError]]
     FILE: ClassVar[str] = MANIFEST
-    SEALED: ClassVar[bool] = True  # False if a manifest may lack its checksum
+    SEALED: ClassVar[bool] = True  # False if manifests of earlier versions have no checksum
     REPAIR: ClassVar[str] = REPAIR  # advice for a damaged folder
 
     files: Files
@@ -266,8 +263,8 @@ class Manifest:
                 f"{path}: has version {content.get('version')!r}, but this version of neural-brane reads "
                 f"{cls.VERSION}; read it with the version that wrote it, or {cls.REPAIR}"
             )
-        sealed, checksum = CHECKSUM in content, content.pop(CHECKSUM, None)
-        if (sealed or cls.SEALED) and checksum != _checksum_of_content(content):
+        sealed = cls.SEALED or CHECKSUM in content
+        if content.pop(CHECKSUM, None) != _checksum_of_content(content) and sealed:
             raise cls.ERROR(f"{path}: is damaged or changed: it does not match its checksum; {cls.REPAIR}")
         if odd := content.keys() ^ {"format", "version", *(field.name for field in fields(cls))}:
             raise cls.ERROR(f"{path}: is damaged, '{min(odd)}' is missing or unknown; {cls.REPAIR}")

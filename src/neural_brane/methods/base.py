@@ -48,15 +48,14 @@ MODERATE = 1e-37, 1e30  # weights and amounts whose sums and inverses float32 ca
 
 def require_moderate(graph: AttributedGraph, uses: tuple[str, ...]) -> None:
     """Raise an error if a weight or an amount is so large or small that computing with it would overflow."""
-    matrices = {"attributes": ("amount of an attribute", graph.attributes), "links": ("weight", graph.adjacency)}
-    for what, matrix in (matrices[kind] for kind in uses if matrices[kind][1].nnz):
-        sizes = np.abs(matrix.data)
-        for extreme in (sizes.min(), sizes.max()):
-            if not MODERATE[0] <= extreme <= MODERATE[1]:
-                raise GraphError(
-                    f"graph '{graph.name}' has the {what} {extreme:g}; give numbers from {MODERATE[0]:g} to "
-                    f"{MODERATE[1]:g}, for example by dividing all by the same number"
-                )
+    matrices = {"attributes": graph.attributes, "links": graph.adjacency}
+    for kind in uses:
+        sizes = np.abs(matrices[kind].data)
+        if len(sizes) and not MODERATE[0] <= sizes.min() <= sizes.max() <= MODERATE[1]:
+            raise GraphError(
+                f"the weights of the {kind} of graph '{graph.name}' reach from {sizes.min():g} to {sizes.max():g}; "
+                f"scale them into the range from {MODERATE[0]:g} to {MODERATE[1]:g}"
+            )
 
 
 def warn_of_ignored_amounts(graph: AttributedGraph, title: str) -> None:

@@ -40,8 +40,6 @@ KINDS = get_args(Kind)
 LAYER_FILE = "layer.npz"
 REPLACED = "manifest.old.json"  # the manifest of the vectors that are being replaced
 RECORDS = "part-*.json"
-INTEGER: Literal["integer"] = "integer"  # types of ids
-STRING: Literal["string"] = "string"
 
 
 @dataclass(frozen=True)
@@ -93,11 +91,6 @@ def part_files(part: int, kind: Kind) -> list[str]:
     ['part-00003.npy', 'part-00003.ids.parquet']
     """
     return [f"part-{part:05}.parquet"] if kind == "parquet" else [f"part-{part:05}.npy", f"part-{part:05}.ids.parquet"]
-
-
-def record_file(part: int) -> str:
-    """Return the name of the file that describes a finished part until the manifest lists it."""
-    return f"part-{part:05}.json"
 
 
 def map_table(path: Path, rows: int, dim: int) -> np.ndarray:
@@ -318,7 +311,7 @@ class VectorParts:
         ]
         size = sum(self.files[files[-1]]["bytes"] for files in names)
         length = 16 if self.kind == "parquet" or not self.nodes else 1 + size // self.nodes  # estimate for ids
-        kind = np.dtype(np.int64) if manifest.ids == INTEGER else np.dtype(f"U{length}")
+        kind = np.dtype(np.int64) if manifest.ids == "integer" else np.dtype(f"U{length}")
         self.ids = StoredColumn(self._columns("id"), self.bounds, kind)
         made_from = StoredColumn(self._columns("made_from"), self.bounds, np.dtype("U32"))
         self.made_from = made_from if manifest.made_from else None
@@ -410,7 +403,7 @@ class PartWriter:
         check_replaceable(self.folder)
         with suppress(FileNotFoundError):  # another writer may have renamed it
             os.replace(self.folder / MANIFEST, self.folder / REPLACED)
-        names = [*part_files(self.part, self.kind), record_file(self.part)]
+        names = [*part_files(self.part, self.kind), f"part-{self.part:05}.json"]
         with ExitStack() as stack:
             self._drafts = stack.enter_context(atomic_together([self.folder / name for name in names]))
             if self.kind == "npy":
@@ -478,7 +471,7 @@ class PartWriter:
             schema = {"id": schema["id"], "vector": pl.Array(pl.Float32, self.dim)} | schema
             frames = self._with_vectors(frame)
         write_frames(self._drafts[-2], schema, frames, "{}")
-        return "" if not self.rows else INTEGER if frame["id"].dtype == pl.Int64 else STRING
+        return "" if not self.rows else "integer" if frame["id"].dtype == pl.Int64 else "string"
 
     def _with_vectors(self, frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
         """Yield the part as frames of `WRITTEN_ROWS` rows, with the vectors from the unnamed file."""
@@ -516,7 +509,7 @@ def finish(
     pairs.
     """
     folder = Path(folder)
-    records = [PartRecord.read(folder, record_file(part)) for part in range(parts)]
+    records = [PartRecord.read(folder, f"part-{part:05}.json") for part in range(parts)]
     if not records:
         raise PartError(f"{folder}: has no part; write at least one, which may be empty")
     bounds = [{"first": one.first, "rows": one.rows} for one in records]
@@ -552,7 +545,7 @@ def _agree(folder: Path, records: list[PartRecord]) -> dict[str, Any]:
         if len(values) > 1:
             raise PartError(f"{folder}: parts differ in '{name}': {' and '.join(values)}; write all with the same")
         common[name] = getattr(among[0], name)
-    return common | {"ids": common["ids"] or INTEGER}
+    return common | {"ids": common["ids"] or "integer"}
 
 
 MOST_PARTS = 99_999
@@ -576,18 +569,12 @@ def read_whole(folder: Path) -> VectorTable:
 
 
 def as_finite(path: Path, block: np.ndarray, first: int = 0) -> np.ndarray:
-    """Return vectors as float32; raise an error if one contains NaN, infinity or a number that float32 cannot hold.
-
-    first: the row of the first of these vectors in `path`, for the message.
-    """
+    """Return the vectors `first` … of a file as float32; raise an error for a number that float32 cannot hold."""
     with np.errstate(over="ignore"):
         block = np.asarray(block, dtype=np.float32)
     if not (finite := np.isfinite(block)).all():
         row = first + int(np.argwhere(~finite)[0][0]) + 1
-        raise EmbeddingError(
-            f"{path}: vector {row} holds NaN, infinity or a number beyond float32, 3.4e38; give smaller numbers, or "
-            "remove it"
-        )
+        raise EmbeddingError(f"{path}: vector {row} holds NaN or infinity in float32; give finite numbers below 3e38")
     return block
 
 

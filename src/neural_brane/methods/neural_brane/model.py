@@ -518,13 +518,11 @@ class NeuralBrane(InductiveEmbedder):
         return values | schedule(sizes.nodes, {name: value for name, value in values.items() if value is not None})
 
     def _explain_zeros(self, graph: AttributedGraph, empty: np.ndarray) -> str:
-        width, own = self.get_params(deep=False)["spectral_dim"], self.get_params(deep=False)["attribute_dim"]
-        if not (dead := np.count_nonzero(empty[width:])):
+        if not (dead := np.count_nonzero(empty[self.get_params(deep=False)["spectral_dim"] :])):
             return super()._explain_zeros(graph, empty)
         return (
-            f"{dead} of them are in the learned part, which pools attributes and neighbours without their amounts and "
-            f"found all nodes alike there; choose attribute_dim={0 if empty[width : width + own].any() else own} or a "
-            "smaller dim"
+            f"{dead} of them belong to the learned part, which ignores amounts and found all nodes alike there; train "
+            "longer, give a smaller dim, or choose attribute_dim=0 if all nodes have the same attributes"
         )
 
     def _facts(self, graph: AttributedGraph, learned: Learned) -> dict[str, Any]:
