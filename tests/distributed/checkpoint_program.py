@@ -4,6 +4,7 @@ import json
 import shutil
 import sys
 import warnings
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from neural_brane.distributed import checkpoints as storage
 from neural_brane.distributed.checkpoints import Checkpoints
 from neural_brane.distributed.exchange import node_range
 from neural_brane.errors import CheckpointError
+from neural_brane.files.storage import describe_files
 
 ROWS, WIDTH = 103, 4
 TABLE = torch.arange(ROWS * WIDTH, dtype=torch.float32).reshape(ROWS, WIDTH)
@@ -98,6 +100,23 @@ def flip(path):
     path.write_bytes(data)
 
 
+def edit_step(path):
+    """Change the number of the next step in a description, as a careless editor would."""
+    text = path.read_text()
+    path.write_text(text.replace('"step": 30', '"step": 10'))
+
+
+def hide_objects(path):
+    """Replace the tensors of a checkpoint by Python objects, with a description and checksums that fit."""
+    manifest = storage.CheckpointManifest.read(path)
+    layout = manifest.layout | {"stored": []}
+    for name, offset, file, _, _ in manifest.layout["stored"]:
+        torch.save(Path("object"), path / file)
+        layout["stored"].append([name, offset, file, 0, (path / file).stat().st_size])
+    files = describe_files(path, manifest.files)
+    replace(manifest, files=files, layout=layout).write(path)
+
+
 def main(output, groups, rank):
     found, kept = {}, output / "kept"
     if rank < 2:
@@ -115,6 +134,10 @@ def main(output, groups, rank):
         found["other graph"] = read(kept, groups[2], graph={"digest": "ff00"})
     alone(lambda: shutil.copytree(kept, output / "unfinished"))
     alone(lambda: (output / "unfinished" / "step-00000030" / "checkpoint.json").unlink())
+    for name, damage in (("edited", lambda path: edit_step(path / "checkpoint.json")), ("objects", hide_objects)):
+        alone(lambda name=name: shutil.copytree(kept, output / name))
+        alone(lambda name=name, damage=damage: damage(output / name / "step-00000030"))
+        found[name] = read(output / name, groups[4])
     alone(lambda: flip(kept / "step-00000030" / "__1_0.distcp"))
     found["one damaged"] = read(kept, groups[4])
     found["not whole"] = read(output / "unfinished", groups[4])

@@ -16,7 +16,7 @@ from neural_brane.distributed.exchange import Exchange
 from neural_brane.distributed.gpu import prepare_gpu
 from neural_brane.distributed.launch import join
 from neural_brane.distributed.model import ShardedModel
-from neural_brane.files.graphs.shards import divide
+from neural_brane.files.graphs.shards import MemoryShards
 from neural_brane.methods.neural_brane.parts import kernel_settings
 
 
@@ -45,7 +45,7 @@ def resume_alone(job, folder, output):
 
 def train_by_triton(name):
     """Return the model after some steps of the GPU kernels in Triton's interpreter, and the losses."""
-    settings, shards = settings_of(name) | {"batch_size": GPU_BATCH}, divide(graph(), 3)
+    settings, shards = settings_of(name) | {"batch_size": GPU_BATCH}, MemoryShards(graph(), 3)
     model = ShardedModel(shards.attributes, shards.nodes, settings, Exchange())
     model.start(settings, SEED)
     batches, step, _ = prepare_gpu(shards, model, kernel_settings(settings), settings, SEED, nullcontext)

@@ -12,7 +12,7 @@ from torch import distributed
 from neural_brane.distributed.batches import BatchMaker, GraphRows, Prefetch, sampling_tables, share_of
 from neural_brane.distributed.exchange import Exchange
 from neural_brane.distributed.model import CPUStep, ShardedModel
-from neural_brane.files.graphs.shards import divide
+from neural_brane.files.graphs.shards import MemoryShards
 from neural_brane.kernels import cpu
 from neural_brane.methods.neural_brane.parts import kernel_settings
 
@@ -39,7 +39,7 @@ def train(name, rows, exchange):
 def main(output: Path) -> None:
     torch.set_num_threads(1)
     distributed.init_process_group("gloo")
-    exchange, shards, found = Exchange(), divide(graph(), 3), {}
+    exchange, shards, found = Exchange(), MemoryShards(graph(), 3), {}
     for form, rows in (("local", GraphRows(shards)), ("ranged", GraphRows(shards, exchange))):
         for name in CASES if form == "local" else ("max", "large"):
             with cpu.threads(1):

@@ -13,7 +13,7 @@ from ranks import each_group
 from neural_brane.distributed.exchange import Exchange, Requests, node_range
 from neural_brane.distributed.spectral import OnRanks, OwnGraph, join_own, spectral_part
 from neural_brane.errors import GraphError
-from neural_brane.files.graphs.shards import divide
+from neural_brane.files.graphs.shards import MemoryShards
 from neural_brane.linalg.eigenvectors import factor_hops, leading_eigenvectors
 from neural_brane.linalg.tables import OnTorch
 from neural_brane.methods.spectral import HopProduct
@@ -64,7 +64,7 @@ def join_parts(exchange: Exchange) -> dict[str, np.ndarray]:
 def decompose(exchange: Exchange) -> dict[str, np.ndarray]:
     found = {}
     for name, case in make_cases().items():
-        shards, reports = divide(case.graph, case.parts), iter(range(100))
+        shards, reports = MemoryShards(case.graph, case.parts), iter(range(100))
         vectors, values = spectral_part(
             shards, exchange, case.all_settings(), 7, report=partial(next, reports), most_rows=case.most_rows
         )
@@ -82,7 +82,7 @@ def decompose(exchange: Exchange) -> dict[str, np.ndarray]:
 def use_tensors(exchange: Exchange) -> dict[str, np.ndarray]:
     """Compute with the tables of a GPU, on the CPU."""
     case = make_cases()["many rounds"]
-    graph = OwnGraph(divide(case.graph, case.parts), exchange, case.most_rows)
+    graph = OwnGraph(MemoryShards(case.graph, case.parts), exchange, case.most_rows)
     tables = OnRanks(OnTorch("cpu"), exchange)
     product = HopProduct(factor_hops(graph, (1.0, 1.0, 1.0), link_weight=0.3), tables)
     values, vectors = leading_eigenvectors(product, 12, tables=tables, seed=7)
@@ -93,7 +93,7 @@ def hold_little(exchange: Exchange) -> dict[str, np.ndarray]:
     """Return the peak memory of a rank's arrays for a large graph, in bytes."""
     if exchange.ranks == 2:
         return {}
-    shards = divide(large_graph())
+    shards = MemoryShards(large_graph())
     tracemalloc.start()
     spectral_part(shards, exchange, SETTINGS | {"spectral_dim": 112, "hop_weights": (1.0, 1.0)}, 0, most_rows=1)
     peak = tracemalloc.get_traced_memory()[1]
@@ -105,7 +105,7 @@ def refuse(exchange: Exchange) -> dict[str, np.ndarray]:
     case = make_cases()["one amount"]
     try:
         spectral_part(
-            divide(case.graph), exchange, case.all_settings() | {"hop_weights": (1.0,), "link_weight": 0.0}, 0
+            MemoryShards(case.graph), exchange, case.all_settings() | {"hop_weights": (1.0,), "link_weight": 0.0}, 0
         )
     except GraphError as refused:
         return {"message": np.array(str(refused))}

@@ -50,6 +50,17 @@ def test_if_the_newest_is_damaged_the_one_before_is_used_with_a_warning(kept):
     assert "checkpoint.json" in kept["not whole"]["warned"][0]
 
 
+def test_a_changed_description_is_damage_and_the_checkpoint_before_is_used(kept):
+    assert (kept["edited"]["step"], kept["edited"]["whole"]) == (20, True)
+    assert "step-00000030/checkpoint.json: is damaged" in kept["edited"]["warned"][0]
+
+
+def test_python_objects_are_refused_in_our_own_words(kept):
+    error = kept["objects"]["error"]
+    assert "step-00000030: cannot be read (one of its files contains Python objects" in error
+    assert "weights_only" not in error
+
+
 def test_if_all_are_damaged_the_error_names_each_file(kept):
     error = kept["all damaged"]["error"]
     assert "step-00000030/__1_0.distcp" in error

@@ -2,6 +2,7 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 from threading import Barrier
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from neural_brane.errors import PartError
 from neural_brane.files.storage import describe_files
 from neural_brane.files.vectors.parquet import read_parquet
-from neural_brane.files.vectors.parts import KINDS, PartWriter, finish, open_parts
+from neural_brane.files.vectors.parts import KINDS, PartWriter, VectorManifest, finish, open_parts
 
 ROWS = [5, 0, 7, 1]
 UNUSUAL = ["ä", "", "a b", "x\ty", "line\nbreak", "007", '"quoted"', "日本", "-1", "a,b", "NaN", "'", "\r"]
@@ -125,7 +126,16 @@ def test_a_failed_part_changes_no_file_but_removes_the_manifest(tmp_path):
     assert (tmp_path / "part-00000.npy").read_bytes() == before
     with pytest.raises(PartError, match=r"has no manifest\.json"):
         open_parts(tmp_path)
-    with pytest.raises(PartError, match=r"part 0.*1"):
+    with pytest.raises(PartError, match=r"no part-00000\.json.*write this part again"):
+        finish(tmp_path, 1)
+
+
+@pytest.mark.parametrize(("old", "new"), [('"rows": 7', '"rows": 6'), ('"kind"', '"kinf"'), ("{", '{"":' * 100_000)])
+def test_a_changed_record_of_a_part_is_refused(old, new, tmp_path):
+    write_part(tmp_path, 7, (np.arange(7), numbers(7)))
+    path = tmp_path / "part-00000.json"
+    path.write_text(path.read_text().replace(old, new, 1))
+    with pytest.raises(PartError, match=r"part-00000\.json: .*write this part again"):
         finish(tmp_path, 1)
 
 
@@ -213,11 +223,11 @@ def test_a_manifest_that_is_cut_off_changed_or_of_another_version_is_refused(tmp
         path.write_text(changed, encoding="latin-1")
         with pytest.raises(PartError, match=message):
             open_parts(tmp_path)
-    for missing in ("dim", "parts", "files", "ids"):
+    for missing in ("checksum", "dim", "parts", "files", "ids"):
         content = json.loads(text)
-        del content["checksum"], content[missing]
+        del content[missing]
         path.write_text(json.dumps(content))
-        with pytest.raises(PartError, match=f"'{missing}' is missing"):
+        with pytest.raises(PartError, match=r"manifest\.json: is damaged.*checksum"):
             open_parts(tmp_path)
 
 
@@ -226,8 +236,7 @@ def test_an_array_of_another_shape_is_refused(tmp_path):
     content = json.loads((tmp_path / "manifest.json").read_text())
     np.save(tmp_path / "part-00000.npy", numbers().astype(np.float64))
     content["files"] |= describe_files(tmp_path, ["part-00000.npy"])
-    del content["checksum"]
-    (tmp_path / "manifest.json").write_text(json.dumps(content))
+    VectorManifest(**{field.name: content[field.name] for field in fields(VectorManifest)}).write(tmp_path)
     with pytest.raises(PartError, match=r"part-00000\.npy: .*float64"):
         open_parts(tmp_path)
 

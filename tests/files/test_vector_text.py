@@ -1,4 +1,5 @@
 import numpy as np
+import polars as pl
 import pytest
 
 from neural_brane.errors import EmbeddingError
@@ -68,9 +69,33 @@ def test_word2vec_binary_with_and_without_line_ends(end, tmp_path):
     (tmp_path / "v.bin").write_bytes(b"3 2\n" + b"".join(rows))
     with pytest.raises(EmbeddingError, match=r"3 nodes.*2"):
         read_vectors(tmp_path / "v.bin")
+    (tmp_path / "v.bin").write_bytes(b"1 2\n" + b"".join(rows))
+    with pytest.raises(EmbeddingError, match=r"v\.bin: \d+ bytes follow the 1 nodes"):
+        read_vectors(tmp_path / "v.bin")
     (tmp_path / "v.bin").write_bytes(b"\x80\x04nonsense")
     with pytest.raises(EmbeddingError, match="first line must be 'nodes dim'"):
         read_vectors(tmp_path / "v.bin")
+
+
+@pytest.mark.parametrize("titles", ["age,d0,d1", "d0,d1,age", "d0,age2,d1", "0,1,age", "dim_1,dim_2,age"])
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet", ".columns.parquet"])
+def test_a_column_that_is_no_dimension_is_named(titles, suffix, tmp_path):
+    words = ["id", *titles.split(",")]
+    if suffix.endswith(".parquet"):
+        pl.DataFrame({word: [1.0, 2.0] if word != "id" else ["a", "b"] for word in words}).write_parquet(
+            tmp_path / f"v{suffix}"
+        )
+    else:
+        separator = "," if suffix == ".csv" else "\t"
+        (tmp_path / f"v{suffix}").write_text(f"{separator.join(words)}\n{separator.join('a123')}\n")
+    with pytest.raises(EmbeddingError, match=rf"v{suffix}: .*'{'age2' if 'age2' in titles else 'age'}'.*remove"):
+        read_vectors(tmp_path / f"v{suffix}")
+
+
+@pytest.mark.parametrize("titles", ["d0,d1,d2", "x,y,z", "0,1,2", "x1,y1,x2", "dim_1,dim_2,dim_10"])
+def test_columns_that_belong_together_are_the_vector(titles, tmp_path):
+    (tmp_path / "v.csv").write_text(f"id,{titles}\na,1,2,3\n")
+    assert read_vectors(tmp_path / "v.csv").vectors.tolist() == [[1, 2, 3]]
 
 
 @pytest.mark.parametrize(

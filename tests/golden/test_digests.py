@@ -1,4 +1,8 @@
-"""Vectors are the same as when the digests were written: to the bit on the machines seen so far, nearly on others."""
+"""Vectors are the same as when the digests were written: to the bit on the machines seen so far, nearly on others.
+
+On another machine the last bits of sums differ. Most trainings carry them to the end as they are; a few amplify them,
+and the inner products of their vectors are compared as a whole.
+"""
 
 import importlib.util
 from pathlib import Path
@@ -10,7 +14,10 @@ specification = importlib.util.spec_from_file_location("digests", Path(__file__)
 digests = importlib.util.module_from_spec(specification)
 specification.loader.exec_module(digests)
 HERE = digests.digests_here()
-NEAR = 0.05  # of the largest inner product: what other machines may differ by
+NEAR = 1e-3  # of the largest inner product: what other machines may differ by; measured: 7e-5 (rocketlake, SkylakeX)
+ALIKE = {  # least correlation of the inner products where last bits are amplified; measured: .9999, .988, .979, .938
+    "graph2gauss": 0.999, "cca-ssg": 0.97, "citeseer: released": 0.95, "citeseer: paper": 0.9,
+}  # fmt: skip
 
 
 def test_every_training_is_watched():
@@ -30,4 +37,8 @@ def test_vectors_are_as_they_were(name, request):
     if HERE is not None:
         assert digests.digest(vectors) == HERE[name]
     before, now = np.load(digests.PRODUCTS)[name], digests.products(vectors)
-    assert abs(now - before).max() <= NEAR * abs(before).max()
+    if least := next((least for ending, least in ALIKE.items() if name.endswith(ending)), None):
+        assert np.corrcoef(now.ravel(), before.ravel())[0, 1] >= least
+        assert np.trace(now) == pytest.approx(np.trace(before), rel=0.2)
+    else:
+        assert abs(now - before).max() <= NEAR * abs(before).max()

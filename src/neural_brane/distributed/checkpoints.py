@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, ClassVar
 
 import torch
@@ -197,7 +198,7 @@ class Checkpoints:
                         raise CheckpointError(f"{path}: '{name}' is {size}, not {list(tensor.size())}; {START_AGAIN}")
                 dcp.load(in_blocks(tensors, self.group), storage_reader=reader, process_group=self.group)
         except CheckpointException as error:
-            raise CheckpointError(f"{path}: cannot be read ({_first(error)}); {START_AGAIN}") from error
+            raise CheckpointError(f"{path}: cannot be read ({_first(error)}); {START_AGAIN}") from None
 
     def save(self, step: int, tensors: Mapping[str, Any], numbers: Mapping[str, Any]) -> None:
         """Save the state before `step`; warn and continue if it cannot be written.
@@ -290,4 +291,6 @@ class Checkpoints:
 def _first(error: CheckpointException) -> str:
     """Return the first failure that PyTorch has gathered, as one line."""
     failure = next(iter(error.failures.values()))[0]
+    if isinstance(failure, UnpicklingError):  # PyTorch would advise to run the code in the file
+        return "one of its files contains Python objects, which are never read"
     return str(failure).splitlines()[0] if str(failure) else type(failure).__name__

@@ -33,7 +33,7 @@ from neural_brane.distributed.model import CPUStep, ShardedModel
 from neural_brane.distributed.spectral import OwnGraph, join_own, spectral_part
 from neural_brane.errors import ParameterError
 from neural_brane.files.checkpoints import identify
-from neural_brane.files.graphs.shards import Shards, divide, open_shards
+from neural_brane.files.graphs.shards import MemoryShards, Shards, open_shards
 from neural_brane.files.vectors.parts import PartWriter, finish
 from neural_brane.graph import AttributedGraph
 from neural_brane.kernels import cpu
@@ -500,7 +500,7 @@ def learn_graph(
             raise ParameterError("the process group uses NCCL, but device='distributed' trains on CPUs; use gloo")
         stack.enter_context(cpu.threads(settings["threads"]))
         seed = int(host.from_first(np.array([seed], np.int64))[0])  # a random seed differs between ranks
-        shards, ranks = divide(graph), Ranks(host, host)
+        shards, ranks = MemoryShards(graph), Ranks(host, host)
         own = own_spectral(shards, ranks, settings, seed)
         spectral = Decomposition(host.gather(own.vectors), own.values)
         if settings["spectral_dim"] == settings["dim"]:

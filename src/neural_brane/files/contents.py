@@ -15,7 +15,7 @@ from neural_brane.files import tensors
 from neural_brane.files.graphs.edge_list import is_separated, read_edges
 from neural_brane.files.graphs.edge_table import Edges
 from neural_brane.files.graphs.formats import TEXT, find_format, read_graph
-from neural_brane.files.graphs.shards import GraphManifest, is_shards
+from neural_brane.files.graphs.shards import GraphManifest
 from neural_brane.files.npz import open_npz
 from neural_brane.files.reading import HEAD, SIGNATURES, Unpacked, npz_headers, recognise
 from neural_brane.files.tables import TYPED, FrameFile, is_word2vec, read_frame
@@ -60,7 +60,7 @@ def identify_file(path: str | Path) -> Contents:
     ('model', 'attributes', 554, 4)
     """
     path = Path(path)
-    if is_shards(path):
+    if GraphManifest.begins(path):
         graph = GraphManifest.read(path)
         facts = {name: getattr(graph, name) for name in ("name", "nodes", "edges", "attributes", "entries", "parts")}
         facts |= {"weights": graph.weighted, "amounts": graph.amounts, "ids": graph.ids}

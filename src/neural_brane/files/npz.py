@@ -23,7 +23,7 @@ import numpy as np
 
 from neural_brane.errors import BraneError
 from neural_brane.files.reading import DAMAGE, npz_headers, read_npy_header
-from neural_brane.files.storage import REPAIR
+from neural_brane.files.storage import REPAIR, parse_json
 
 CHECKSUMS = "checksums"
 FORMAT = 1  # version of `checksums`
@@ -127,7 +127,7 @@ class Npz:
     def _read_checksums(self) -> dict[str, str]:
         """Return the digest of every array; raise an error if the digests belong to other arrays."""
         try:
-            record = json.loads(self[CHECKSUMS].item())
+            record = parse_json(self[CHECKSUMS].item())
             version, digests = record["format"], record["sha256"]
         except BraneError:
             raise

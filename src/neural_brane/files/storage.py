@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
+from itertools import chain
 from pathlib import Path
 from types import UnionType
 from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
@@ -194,8 +195,21 @@ def _sync(path: Path, flags: int) -> None:
 MANIFEST = "manifest.json"
 CHECKSUM = "checksum"  # the key of the manifest's own CRC-32, computed from its other entries
 REPAIR = "make it again, or copy it again"
+DEEPEST = 100  # levels of JSON that are read
 BLOCK = 1 << 22  # bytes read at once
 Files = dict[str, dict[str, int]]  # for each path in the folder, its `bytes` and `crc32`
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Return the value of a JSON text from a file; raise ValueError if it is damaged or nested too deeply."""
+    with suppress(RecursionError):
+        value = json.loads(text)
+        level = [value]
+        for _ in range(DEEPEST):
+            inner = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
+            if not (level := list(chain.from_iterable(inner))):
+                return value
+    raise ValueError(f"its JSON is nested more than {DEEPEST} deep")
 
 
 @dataclass(frozen=True)
@@ -206,6 +220,7 @@ class Manifest:
     VERSION: ClassVar[int]
     ERROR: ClassVar[type[BraneError]]
     FILE: ClassVar[str] = MANIFEST
+    SEALED: ClassVar[bool] = True  # False if manifests of earlier versions have no checksum
     REPAIR: ClassVar[str] = REPAIR  # advice for a damaged folder
 
     files: Files
@@ -220,22 +235,26 @@ class Manifest:
         return sum(record["bytes"] for record in self.files.values())
 
     def write(self, folder: Path) -> None:
-        """Write the manifest with its own checksum, after all other files."""
-        content = {"format": self.FORMAT, "version": self.VERSION} | asdict(self)
+        """Write the manifest after all other files."""
         with atomic(folder / self.FILE) as draft:
-            text = json.dumps(content | {CHECKSUM: _checksum_of_content(content)}, indent=1)
-            draft.write_text(text + "\n", encoding="utf-8")
+            self.write_draft(draft)
+
+    def write_draft(self, draft: Path) -> None:
+        """Write the manifest with its own checksum to a file that is renamed later."""
+        content = {"format": self.FORMAT, "version": self.VERSION} | asdict(self)
+        text = json.dumps(content | {CHECKSUM: _checksum_of_content(content)}, indent=1)
+        draft.write_text(text + "\n", encoding="utf-8")
 
     @classmethod
-    def read(cls, folder: Path) -> Self:
-        """Return the manifest of a folder; raise an error if it is missing, damaged, of another format or version."""
-        path = folder / cls.FILE
+    def read(cls, folder: Path, name: str | None = None) -> Self:
+        """Return a folder's manifest, or that in its file `name`; raise an error if it is missing or damaged."""
+        path = folder / (name or cls.FILE)
         if not path.is_file():
-            state = f"has no {cls.FILE}; it is incomplete or not a folder of {cls.FORMAT}" if folder.is_dir() else ""
+            state = f"has no {path.name}; it is incomplete or not a folder of {cls.FORMAT}" if folder.is_dir() else ""
             raise cls.ERROR(f"{folder}: {state or 'does not exist'}; {cls.REPAIR}")
         try:
-            content = dict(json.loads(path.read_text(encoding="utf-8")))
-        except (ValueError, TypeError, RecursionError):
+            content = dict(parse_json(path.read_bytes()))
+        except (ValueError, TypeError):
             raise cls.ERROR(f"{path}: is damaged or cut off, it is not JSON; {cls.REPAIR}") from None
         if content.get("format") != cls.FORMAT:
             raise cls.ERROR(f"{path}: has format {content.get('format')!r}, expected {cls.FORMAT!r}; {cls.REPAIR}")
@@ -244,13 +263,13 @@ class Manifest:
                 f"{path}: has version {content.get('version')!r}, but this version of neural-brane reads "
                 f"{cls.VERSION}; read it with the version that wrote it, or {cls.REPAIR}"
             )
-        checksum = content.pop(CHECKSUM, None)  # earlier manifests of graphs have none
-        if checksum not in (None, _checksum_of_content(content)):
+        sealed = cls.SEALED or CHECKSUM in content
+        if content.pop(CHECKSUM, None) != _checksum_of_content(content) and sealed:
             raise cls.ERROR(f"{path}: is damaged or changed: it does not match its checksum; {cls.REPAIR}")
+        if odd := content.keys() ^ {"format", "version", *(field.name for field in fields(cls))}:
+            raise cls.ERROR(f"{path}: is damaged, '{min(odd)}' is missing or unknown; {cls.REPAIR}")
         types = get_type_hints(cls)
         for field in fields(cls):
-            if field.name not in content:
-                raise cls.ERROR(f"{path}: is damaged, '{field.name}' is missing; {cls.REPAIR}")
             if not _has_type(content[field.name], types[field.name]):
                 raise cls.ERROR(f"{path}: is damaged, '{field.name}' is not {field.type}; {cls.REPAIR}")
         found = cls(**{field.name: content[field.name] for field in fields(cls)})

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from neural_brane.errors import BraneError
-from neural_brane.files.storage import atomic
+from neural_brane.files.storage import atomic, parse_json
 
 PREFIX = b'{"__metadata__":{"checksum":"'  # the first bytes of our headers
 ZEROS = "0" * 64  # stands for the digits of the checksum while it is computed
@@ -123,8 +123,8 @@ def read(
         if checksum.hexdigest() != expected:
             raise kind.damaged(path, "its content does not match its checksum")
     try:
-        about: dict[str, Any] = json.loads(metadata["about"])
-    except (KeyError, ValueError, RecursionError):
+        about: dict[str, Any] = parse_json(metadata["about"])
+    except (KeyError, ValueError):
         raise kind.damaged(path, "its metadata cannot be read") from None
     return about, arrays
 
@@ -133,8 +133,8 @@ def read_about(path: str | Path, kind: FileKind) -> dict[str, Any]:
     """Return the metadata, or {} if it cannot be read; the arrays and the checksum are not read."""
     try:
         metadata = _read_header(Path(path), kind).metadata
-        about = json.loads(metadata["about"]) if metadata.get("kind") == kind.mark else {}
-    except (kind.error, KeyError, ValueError, RecursionError):
+        about = parse_json(metadata["about"]) if metadata.get("kind") == kind.mark else {}
+    except (kind.error, KeyError, ValueError):
         return {}
     return about if isinstance(about, dict) else {}
 
@@ -153,8 +153,8 @@ def _read_header(path: Path, kind: FileKind) -> Header:
             with safe_open(path, "numpy"):  # refuses sizes and offsets that do not fit the file
                 size = file.read(8)
                 text = file.read(int.from_bytes(size, "little"))
-            entries = json.loads(text)
-        except (SafetensorError, ValueError, RecursionError) as failure:
+            entries = parse_json(text)
+        except (SafetensorError, ValueError) as failure:
             raise kind.wrong_kind(path, str(failure).removeprefix("Error while deserializing header: ")) from None
     metadata = entries.pop("__metadata__", None) or {}
     arrays = {}

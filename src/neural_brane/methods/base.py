@@ -37,12 +37,25 @@ from neural_brane.linalg.weights import inverse_frequency
 from neural_brane.methods.features import Output, as_given, as_matrix, graph_for, newcomers_for
 from neural_brane.methods.identity import identify_code
 from neural_brane.methods.parameters import DIM, RUN, Parametrised, shared
-from neural_brane.methods.training import Moments, check_room, resolve
+from neural_brane.methods.training import Moments, check_room, require_bounded, resolve
 from neural_brane.progress import Reporter
 
 MARK = "†"  # shown in lists beside methods that learn from labels
 REASONS = 3  # attributes and neighbours per node in the result of `suggest`
 NAMED = 3  # nodes or attributes named in a warning
+MODERATE = 1e-37, 1e30  # weights and amounts whose sums and inverses float32 can hold, even for 100 million entries
+
+
+def require_moderate(graph: AttributedGraph, uses: tuple[str, ...]) -> None:
+    """Raise an error if a weight or an amount is so large or small that computing with it would overflow."""
+    matrices = {"attributes": graph.attributes, "links": graph.adjacency}
+    for kind in uses:
+        sizes = np.abs(matrices[kind].data)
+        if len(sizes) and not MODERATE[0] <= sizes.min() <= sizes.max() <= MODERATE[1]:
+            raise GraphError(
+                f"the weights of the {kind} of graph '{graph.name}' reach from {sizes.min():g} to {sizes.max():g}; "
+                f"scale them into the range from {MODERATE[0]:g} to {MODERATE[1]:g}"
+            )
 
 
 def warn_of_ignored_amounts(graph: AttributedGraph, title: str) -> None:
@@ -170,8 +183,8 @@ class Fitted:
         warn_of_zero_vectors(self.graph, np.concatenate(zero), self.method.uses)
         if count := np.count_nonzero(empty):
             warnings.warn(
-                f"{count} of the {self.method.dim} columns of these vectors are zero: graph '{self.graph.name}' has "
-                "fewer directions in which its nodes differ; give a smaller dim",
+                f"{count} of the {self.method.dim} columns of these vectors are zero: "
+                + self.method._explain_zeros(self.graph, empty),
                 stacklevel=2,
             )
 
@@ -317,6 +330,7 @@ class Embedder(Output, Parametrised, ABC):
             )
         before = init.__dict__.get("_fitted") if isinstance(init, Embedder) else None
         checked = graph_for(self, graph, before and before.graph)
+        require_moderate(checked, self.uses)
         known = known_labels(self, labels, checked)
         values, start = (None, None) if init is None else find_start(self, init, checked)
         method = self._in_force(checked, values)
@@ -339,6 +353,8 @@ class Embedder(Output, Parametrised, ABC):
                 own_seed = np.random.SeedSequence((seed, updated["times"])).generate_state(1, np.uint64)[0]
                 learned = method._update(start, checked, int(own_seed >> np.uint64(1)))
         del method._stages, method._known  # frees the states and the labels
+        for block in method._blocks(checked, learned):
+            require_bounded(block, method)
         self._fitted = Fitted(method, checked, learned, updated, count)
         return self
 
@@ -489,6 +505,10 @@ class Embedder(Output, Parametrised, ABC):
         """Return whether vectors depend only on which attributes nodes have, not on their amounts."""
         return False
 
+    def _explain_zeros(self, graph: AttributedGraph, empty: np.ndarray) -> str:
+        """Return why columns of the vectors, marked in `empty` (dim,), are zero, and what to do."""
+        return f"graph '{graph.name}' has fewer directions in which its nodes differ; give a smaller dim"
+
     def parameters_for(self, graph: AttributedGraph) -> dict[str, Any]:
         """Return the parameters in force for one graph."""
         return self.parameters_in_force()
@@ -562,11 +582,12 @@ class InductiveEmbedder(Embedder):
         fitted.method._check_transforms(fitted)
         given = as_matrix(self, graph)
         graph = newcomers_for(self, given, fitted.graph)
+        require_moderate(graph, self.uses)
         new = find_newcomers(fitted.graph, graph)
         vectors = fitted.embedding.vectors[new.places]
         made_from = np.full(len(graph), "known", dtype="<U20")
         if len(new):
-            vectors[new.rows] = fitted.method._place(fitted, new)
+            vectors[new.rows] = require_bounded(fitted.method._place(fitted, new), fitted.method)
             made_from[new.rows] = new.made_from
         provenance = fitted.provenance() | {"transformed": summarise(graph)}
         return as_given(self, given, Embedding(vectors, graph.ids, provenance, fitted.layer, made_from), fitted.graph)

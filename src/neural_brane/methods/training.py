@@ -122,6 +122,18 @@ def require_finite(arrays: Mapping[str, np.ndarray], where: str, advice: str = "
         diverged(f"in {where}: {' and '.join(lost)} contain NaN or infinity", advice, **lower)
 
 
+LARGEST = 1e6  # largest number in a vector; those of trained vectors stay below 100, and below √(nodes × dim)
+
+
+def require_bounded(vectors: np.ndarray, method: Embedder) -> np.ndarray:
+    """Return vectors; raise an error if one has NaN, infinity or a number beyond `LARGEST`."""
+    most = np.maximum(vectors.max(initial=0), -vectors.min(initial=0))  # NaN if any number is
+    if not most <= LARGEST:
+        rate = {"learning_rate": method.learning_rate} if hasattr(method, "learning_rate") else {}
+        diverged(f"to vectors with the number {most:g}, beyond {LARGEST:g}", "bring amounts closer to 1", **rate)
+    return vectors
+
+
 def diverged(where: str, advice: str = "", **lower: Any) -> NoReturn:
     """Raise the error of a training that diverged."""
     changes = [f"lower {name}={value:g}" for name, value in lower.items()] + ([advice] if advice else [])

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from neural_brane import AttributedGraph
 from neural_brane.errors import ShardError
-from neural_brane.files.graphs.shards import divide, open_shards, write_shards
+from neural_brane.files.graphs.shards import MemoryShards, open_shards, write_shards
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def assert_same(shards, graph):
 def test_parts_are_the_graph_in_memory_and_in_a_folder(which, parts, tmp_path, request):
     graph = request.getfixturevalue(which)
     shards = write_shards(graph, tmp_path / "parts", parts)
-    assert_same(divide(graph, parts), graph)
+    assert_same(MemoryShards(graph, parts), graph)
     assert_same(open_shards(tmp_path / "parts"), graph)
     shards.check()
     assert [shards.shard(number).first for number in range(parts)] == shards.bounds[:-1].tolist()
@@ -62,7 +62,7 @@ def test_entries_that_are_all_one_take_no_room(plain, graph, tmp_path):
 
 
 def test_arrays_have_the_kinds_that_the_format_states(graph, tmp_path):
-    for shards in (write_shards(graph, tmp_path / "a", 2), divide(graph, 2)):
+    for shards in (write_shards(graph, tmp_path / "a", 2), MemoryShards(graph, 2)):
         for rows in (shards.shard(1).adjacency, shards.shard(1).attributes):
             assert (rows.indptr.dtype, rows.indices.dtype, rows.data.dtype) == (np.int64, np.int32, np.float32)
             assert rows.indptr[0] == 0
@@ -133,9 +133,9 @@ def test_requests_that_make_no_sense_are_refused(graph, tmp_path):
         open_shards(tmp_path / "nowhere")
     for parts in (0, 6):
         with pytest.raises(ShardError, match=f"parts is {parts}.* 5 nodes"):
-            divide(graph, parts)
+            MemoryShards(graph, parts)
     shards = write_shards(graph, tmp_path / "parts", 2)
-    for one in (shards, divide(graph, 2)):
+    for one in (shards, MemoryShards(graph, 2)):
         with pytest.raises(ShardError, match="no shard 2"):
             one.shard(2)
     with pytest.raises(ShardError, match=r"parts: .*graph in shards"):

@@ -14,7 +14,7 @@ from neural_brane.errors import GraphError, ShardError
 from neural_brane.files.graphs.edge_list import EXPECTED, check_weights, is_separated
 from neural_brane.files.graphs.edge_table import PACKED, WHAT, choose_block_columns
 from neural_brane.files.graphs.formats import TEXT, find_format
-from neural_brane.files.graphs.shards import is_shards
+from neural_brane.files.graphs.shards import GraphManifest
 from neural_brane.files.nodes import parse_rows
 from neural_brane.files.reading import HEAD, STANDARD_INPUT, Block, Unpacked, recognise
 from neural_brane.files.tables import (
@@ -361,7 +361,7 @@ def find_edges(source: str | Path, options: dict[str, Any]) -> EdgeSource | None
 
 
 def _find_folder(folder: Path, options: dict[str, Any]) -> EdgeSource:
-    if is_shards(folder):
+    if GraphManifest.begins(folder):
         raise ShardError(f"{folder}: is already a graph in shards; give the files from which it was made")
     for suffix in TABLES:
         if files := sorted(path for path in folder.iterdir() if table_suffix(path) == suffix and path.is_file()):

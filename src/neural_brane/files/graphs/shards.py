@@ -31,6 +31,7 @@ class GraphManifest(Manifest):
     FORMAT: ClassVar = "neural-brane shards"
     VERSION: ClassVar = 1
     ERROR: ClassVar = ShardError
+    SEALED: ClassVar = False
     REPAIR: ClassVar = REPAIR
 
     name: str
@@ -61,11 +62,6 @@ class GraphManifest(Manifest):
         names = [f"{matrix}.{array}.npy" for matrix in ("adjacency", "attributes") for array in ("indptr", "indices")]
         names += [IDS, *["adjacency.weights.npy"] * self.weighted, *["attributes.amounts.npy"] * self.amounts]
         return [f"{shard_folder(number)}/{name}" for name in names]
-
-
-def is_shards(folder: Path) -> bool:
-    """Return whether a folder holds a graph in shards, by the first words of its manifest."""
-    return GraphManifest.begins(folder)
 
 
 def shard_folder(number: int) -> str:
@@ -126,7 +122,12 @@ def even_bounds(nodes: int, parts: int) -> np.ndarray:
 
 
 class MemoryShards:
-    """A graph in memory, divided into shards without a copy of its entries; its methods are those of `Shards`."""
+    """A graph in memory, divided into shards without a copy of its entries; its methods are those of `Shards`.
+
+    >>> graph = AttributedGraph.from_edges([("ann", "bob"), ("bob", "cid")])
+    >>> MemoryShards(graph, 2).shard(1).adjacency.indices.tolist()
+    [0, 2, 1]
+    """
 
     def __init__(self, graph: AttributedGraph, count: int = 1) -> None:
         for size, what in ((len(graph), "nodes"), (len(graph.attribute_names), "attributes")):
@@ -162,16 +163,6 @@ class MemoryShards:
 
     def check(self, parts: object = None) -> None:
         """Do nothing, because a graph in memory has no files to check."""
-
-
-def divide(graph: AttributedGraph, count: int = 1) -> MemoryShards:
-    """Divide a graph in memory into `count` shards of nearly equal size; nodes keep their numbers.
-
-    >>> graph = AttributedGraph.from_edges([("ann", "bob"), ("bob", "cid")])
-    >>> divide(graph, 2).shard(1).adjacency.indices.tolist()
-    [0, 2, 1]
-    """
-    return MemoryShards(graph, count)
 
 
 def _cut_rows(matrix: sparse.csr_array, first: int, last: int, *, keep_data: bool) -> ShardRows:
@@ -297,7 +288,7 @@ def write_shards(
 
     The folder must be empty or not exist. Labels are not written.
     """
-    folder, shards = Path(folder), divide(graph, parts)
+    folder, shards = Path(folder), MemoryShards(graph, parts)
     check_vacant(folder)
     meter = Meter(report, parts, "shards")
     write_names(folder / NAMES, "name", graph.attribute_names)
@@ -321,7 +312,7 @@ def check_vacant(folder: Path) -> None:
     """Refuse a folder that is not empty or cannot be written to."""
     if folder.exists() and not folder.is_dir():
         raise ShardError(f"{folder}: is a file; name a folder that is empty or does not exist")
-    if is_shards(folder):
+    if GraphManifest.begins(folder):
         raise ShardError(f"{folder}: already contains a graph in shards; name another folder, or remove this one")
     if folder.is_dir() and any(folder.iterdir()):
         raise ShardError(f"{folder}: is not empty; name a folder that is empty or does not exist")

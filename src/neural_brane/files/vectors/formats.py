@@ -20,7 +20,7 @@ import numpy as np
 from neural_brane.errors import EmbeddingError
 from neural_brane.files import vectors
 from neural_brane.files.storage import atomic_together, check_space, check_target, check_writable
-from neural_brane.files.vectors.parts import StoredColumn, check_finite, finite_blocks, open_parts, read_whole
+from neural_brane.files.vectors.parts import StoredColumn, as_finite, finite_blocks, open_parts, read_whole
 from neural_brane.files.vectors.table import MADE_FROM, PROVENANCE, SCORES, Content, VectorFormat, VectorTable
 from neural_brane.graph.ids import as_ids
 
@@ -224,8 +224,8 @@ def read_vectors(path: str | Path, *, ids: str | Path | None = None) -> VectorTa
         table = read(path) if ids is None else read(path, Path(ids))
     except UnicodeDecodeError as error:
         raise EmbeddingError(f"{path}: not a text file in UTF-8 ({error.reason} at byte {error.start})") from None
-    if table.vectors.dtype.kind == "f":
-        check_finite(path, table.vectors)
+    if table.vectors.dtype.kind in "fiu":
+        table = table._replace(vectors=as_finite(path, table.vectors))
     return table._replace(ids=as_ids(table.ids, what=f"{path}: ids", error=EmbeddingError))
 
 

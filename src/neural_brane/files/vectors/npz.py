@@ -13,7 +13,7 @@ import numpy as np
 from neural_brane.errors import EmbeddingError, PartError
 from neural_brane.files import npz
 from neural_brane.files.reading import check_file, check_npy, read_npy_header
-from neural_brane.files.vectors.parts import is_parts
+from neural_brane.files.vectors.parts import finite_blocks, is_parts
 from neural_brane.files.vectors.table import (
     EVERYTHING,
     LAYER,
@@ -119,9 +119,12 @@ def map_vectors(path: str | Path, *, check: bool = True) -> VectorTable:
         raise EmbeddingError(f"{path}: no such file; make one with 'brane embed SOURCE -o {path}'")
 
     def mapped(archive: npz.Npz) -> np.ndarray:
+        vectors = _mapped(path)
         if check:
             archive.verify("vectors")
-        return _mapped(path)
+            for _ in finite_blocks(path, vectors):
+                pass
+        return vectors
 
     table = read_members(path, mapped)
     return table._replace(ids=as_ids(table.ids, what=f"{path}: ids", error=EmbeddingError))

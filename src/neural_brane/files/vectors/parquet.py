@@ -29,6 +29,7 @@ from neural_brane.files.vectors.table import (
     VectorTable,
     as_frames,
     check_digest,
+    check_titles,
     column_names,
     parse_provenance,
     unreadable,
@@ -146,6 +147,7 @@ def read_parquet(path: Path) -> VectorTable:
         if "made_from" in table.columns and table["made_from"].dtype == pl.String:
             made_from = _complete(path, table["made_from"]).to_numpy().astype(str)
     else:
+        check_titles(path, table.columns)
         vectors = np.empty(table.shape, dtype=np.float32)
         for column, series in enumerate(table):
             if not _complete(path, series).dtype.is_numeric():

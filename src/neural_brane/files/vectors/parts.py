@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +27,7 @@ from neural_brane.files.storage import (
     atomic_together,
     check_writable,
     describe_files,
+    parse_json,
 )
 from neural_brane.files.vectors.parquet import ROW_GROUP, vectors_of, write_frames
 from neural_brane.files.vectors.table import LAYER, VectorTable
@@ -40,7 +40,6 @@ KINDS = get_args(Kind)
 LAYER_FILE = "layer.npz"
 REPLACED = "manifest.old.json"  # the manifest of the vectors that are being replaced
 RECORDS = "part-*.json"
-INTEGER, STRING = "integer", "string"  # types of ids
 
 
 @dataclass(frozen=True)
@@ -68,6 +67,23 @@ class VectorManifest(Manifest):
         return f"it does not list {absent[0]}" if absent else ""
 
 
+@dataclass(frozen=True)
+class PartRecord(Manifest):
+    """The contents of a finished part's record, such as `part-00003.json`, until the manifest lists the part."""
+
+    FORMAT: ClassVar = "neural-brane part of vectors"
+    VERSION: ClassVar = 1
+    ERROR: ClassVar = PartError
+    REPAIR: ClassVar = "write this part again before finish"
+
+    first: int
+    rows: int
+    dim: int
+    kind: Kind
+    ids: Literal["integer", "string", ""]  # "" if the part is empty
+    made_from: bool
+
+
 def part_files(part: int, kind: Kind) -> list[str]:
     """Return the names of a part's files; the last contains the ids.
 
@@ -75,11 +91,6 @@ def part_files(part: int, kind: Kind) -> list[str]:
     ['part-00003.npy', 'part-00003.ids.parquet']
     """
     return [f"part-{part:05}.parquet"] if kind == "parquet" else [f"part-{part:05}.npy", f"part-{part:05}.ids.parquet"]
-
-
-def record_file(part: int) -> str:
-    """Return the name of the file that describes a finished part until the manifest lists it."""
-    return f"part-{part:05}.json"
 
 
 def map_table(path: Path, rows: int, dim: int) -> np.ndarray:
@@ -300,7 +311,7 @@ class VectorParts:
         ]
         size = sum(self.files[files[-1]]["bytes"] for files in names)
         length = 16 if self.kind == "parquet" or not self.nodes else 1 + size // self.nodes  # estimate for ids
-        kind = np.dtype(np.int64) if manifest.ids == INTEGER else np.dtype(f"U{length}")
+        kind = np.dtype(np.int64) if manifest.ids == "integer" else np.dtype(f"U{length}")
         self.ids = StoredColumn(self._columns("id"), self.bounds, kind)
         made_from = StoredColumn(self._columns("made_from"), self.bounds, np.dtype("U32"))
         self.made_from = made_from if manifest.made_from else None
@@ -392,7 +403,7 @@ class PartWriter:
         check_replaceable(self.folder)
         with suppress(FileNotFoundError):  # another writer may have renamed it
             os.replace(self.folder / MANIFEST, self.folder / REPLACED)
-        names = [*part_files(self.part, self.kind), record_file(self.part)]
+        names = [*part_files(self.part, self.kind), f"part-{self.part:05}.json"]
         with ExitStack() as stack:
             self._drafts = stack.enter_context(atomic_together([self.folder / name for name in names]))
             if self.kind == "npy":
@@ -443,15 +454,14 @@ class PartWriter:
         if self._made_from and sum(map(len, self._made_from)) != self.rows:
             raise PartError(f"{self._name}: made_from was given for some rows only; give it for all or none")
         self._table.flush()
-        record: dict[str, Any] = {name: getattr(self, name) for name in ("first", "rows", "dim", "kind")}
-        record["ids"] = self._write_ids()
+        ids = self._write_ids()
         files = [next(iter(describe_files(draft.parent, [draft.name]).values())) for draft in self._drafts[:-1]]
         named = dict(zip(part_files(self.part, self.kind), files, strict=True))
-        record["made_from"], record["files"] = bool(self._made_from), named
-        self._drafts[-1].write_text(json.dumps(record), encoding="utf-8")
+        record = PartRecord(named, self.first, self.rows, self.dim, self.kind, ids, bool(self._made_from))
+        record.write_draft(self._drafts[-1])
 
-    def _write_ids(self) -> str | None:
-        """Write the Parquet file of a part; return the type of its ids, None if it has none."""
+    def _write_ids(self) -> Literal["integer", "string", ""]:
+        """Write the Parquet file of a part; return the type of its ids, "" if it has none."""
         columns = [pl.concat(self._ids) if self._ids else pl.Series("id", [], pl.Int64)]
         columns += [pl.concat(self._made_from)] if self._made_from else []
         frame = pl.DataFrame(columns)
@@ -461,7 +471,7 @@ class PartWriter:
             schema = {"id": schema["id"], "vector": pl.Array(pl.Float32, self.dim)} | schema
             frames = self._with_vectors(frame)
         write_frames(self._drafts[-2], schema, frames, "{}")
-        return None if not self.rows else INTEGER if frame["id"].dtype == pl.Int64 else STRING
+        return "" if not self.rows else "integer" if frame["id"].dtype == pl.Int64 else "string"
 
     def _with_vectors(self, frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
         """Yield the part as frames of `WRITTEN_ROWS` rows, with the vectors from the unnamed file."""
@@ -499,11 +509,11 @@ def finish(
     pairs.
     """
     folder = Path(folder)
-    records = [_read_record(folder, part, parts) for part in range(parts)]
+    records = [PartRecord.read(folder, f"part-{part:05}.json") for part in range(parts)]
     if not records:
         raise PartError(f"{folder}: has no part; write at least one, which may be empty")
-    bounds = [{name: one[name] for name in ("first", "rows")} for one in records]
-    files: Files = {name: about for one in records for name, about in one["files"].items()}
+    bounds = [{"first": one.first, "rows": one.rows} for one in records]
+    files: Files = {name: about for one in records for name, about in one.files.items()}
     if layer is not None:
         with atomic(folder / LAYER_FILE) as draft:
             npz.write_npz(draft, dict(zip(LAYER, map(np.asarray, layer), strict=True)))
@@ -512,43 +522,30 @@ def finish(
     older: set[str] = set()  # all manifests and records of these and earlier vectors, and the files that they list
     for path in [folder / REPLACED, *folder.glob(RECORDS)]:
         with suppress(OSError, ValueError, LookupError, TypeError):
-            listed = json.loads(path.read_text(encoding="utf-8"))["files"]
+            listed = parse_json(path.read_bytes())["files"]
             older |= {path.name, *(name for name in listed if Path(name).name == name)}
     for name in older - files.keys():
         (folder / name).unlink(missing_ok=True)
 
 
-def _read_record(folder: Path, part: int, parts: int) -> dict[str, Any]:
-    """Return the record that the writer of a part has written."""
-    path = folder / record_file(part)
-    try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        raise PartError(
-            f"{path}: is missing, so part {part} of {parts} is incomplete; write it again before finish"
-        ) from None
-    except (ValueError, TypeError):
-        raise PartError(f"{path}: is damaged; write part {part} again") from None
-
-
-def _agree(folder: Path, records: list[dict[str, Any]]) -> dict[str, Any]:
+def _agree(folder: Path, records: list[PartRecord]) -> dict[str, Any]:
     """Return the properties that all parts share; raise an error if parts leave gaps, overlap, or differ."""
     nodes = 0
     for part, one in enumerate(records):
-        if one["first"] != nodes:
+        if one.first != nodes:
             raise PartError(
-                f"{folder / part_files(part, one['kind'])[0]}: begins at node {one['first']:,}, expected {nodes:,}, "
+                f"{folder / part_files(part, one.kind)[0]}: begins at node {one.first:,}, expected {nodes:,}, "
                 "where the parts before it end; write parts without gaps"
             )
-        nodes += one["rows"]
-    filled = [one for one in records if one["rows"]] or records[:1]
+        nodes += one.rows
+    filled = [one for one in records if one.rows] or records[:1]
     common: dict[str, Any] = {"nodes": nodes}
     for name, among in (("dim", records), ("kind", records), ("ids", filled), ("made_from", filled)):
-        values = sorted({str(one[name]) for one in among})
+        values = sorted({str(getattr(one, name)) for one in among})
         if len(values) > 1:
             raise PartError(f"{folder}: parts differ in '{name}': {' and '.join(values)}; write all with the same")
-        common[name] = among[0][name]
-    return common | {"ids": common["ids"] or INTEGER}
+        common[name] = getattr(among[0], name)
+    return common | {"ids": common["ids"] or "integer"}
 
 
 MOST_PARTS = 99_999
@@ -571,19 +568,20 @@ def read_whole(folder: Path) -> VectorTable:
     return VectorTable(vectors, np.asarray(parts.ids), parts.provenance, parts.layer, made_from)
 
 
-def check_finite(path: Path, block: np.ndarray, first: int = 0) -> None:
-    """Raise an error if one of the vectors `first` … `first + len(block) - 1` contains NaN or infinity."""
+def as_finite(path: Path, block: np.ndarray, first: int = 0) -> np.ndarray:
+    """Return the vectors `first` … of a file as float32; raise an error for a number that float32 cannot hold."""
+    with np.errstate(over="ignore"):
+        block = np.asarray(block, dtype=np.float32)
     if not (finite := np.isfinite(block)).all():
         row = first + int(np.argwhere(~finite)[0][0]) + 1
-        raise EmbeddingError(f"{path}: vector {row} holds NaN or infinity; give finite numbers, or remove it")
+        raise EmbeddingError(f"{path}: vector {row} holds NaN or infinity in float32; give finite numbers below 3e38")
+    return block
 
 
 def finite_blocks(path: Path, vectors: np.ndarray | StoredRows, rows: int = BLOCK_ROWS) -> Iterator[np.ndarray]:
     """Yield vectors read from `path`, `rows` at a time; raise an error for NaN and infinity, which have no distance."""
     for at in range(0, len(vectors), rows):
-        block = vectors[at : at + rows]
-        check_finite(path, block, at)
-        yield block
+        yield as_finite(path, vectors[at : at + rows], at)
 
 
 def write_parts(

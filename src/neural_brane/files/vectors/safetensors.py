@@ -16,6 +16,7 @@ import numpy as np
 from neural_brane.errors import EmbeddingError
 from neural_brane.files import tensors
 from neural_brane.files.reading import check_file
+from neural_brane.files.storage import parse_json
 from neural_brane.files.vectors.table import EVERYTHING, LAYER, MADE_FROM, Content, VectorFormat, VectorTable
 
 KIND = tensors.FileKind(
@@ -70,8 +71,8 @@ def read_safetensors(path: Path) -> VectorTable:
 def _texts(path: Path, name: str, array: np.ndarray) -> np.ndarray:
     """Return the strings (nodes,) that a tensor of bytes contains as JSON text."""
     try:
-        texts: Any = json.loads(array.tobytes())
-    except (ValueError, RecursionError):
+        texts: Any = parse_json(array.tobytes())
+    except ValueError:
         texts = None
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise EmbeddingError(f"{path}: its tensor '{name}' is not the JSON text of a list of strings; write it again")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from neural_brane.errors import EmbeddingError
+from neural_brane.files.storage import parse_json
 from neural_brane.graph.lazy import pl
 
 if TYPE_CHECKING:
@@ -124,8 +125,8 @@ def parse_ids(words: list[str]) -> np.ndarray:
 def parse_provenance(path: Path, text: Any) -> dict[str, Any]:
     """Return the provenance that a file contains as JSON text."""
     try:
-        provenance = json.loads(text)
-    except (ValueError, TypeError, RecursionError):
+        provenance = parse_json(text)
+    except (ValueError, TypeError):
         provenance = None
     if not isinstance(provenance, dict):
         raise EmbeddingError(f"{path}: its 'provenance' is not the JSON text of an object; remove it")
@@ -135,6 +136,17 @@ def parse_provenance(path: Path, text: Any) -> dict[str, Any]:
 def column_names(dim: int) -> list[str]:
     """Return the names of the columns of a vector: d0, d1 and so on."""
     return [f"d{i}" for i in range(dim)]
+
+
+def check_titles(path: Path, titles: list[str]) -> None:
+    """Raise an error if only some columns are numbered like the dimensions of a vector, such as d0 or dim_1."""
+    numbered = re.compile(r"d\d+" if "d0" in titles else r".*\d", re.DOTALL)
+    others = [title for title in titles if not numbered.fullmatch(title)]
+    if 0 < len(others) < len(titles):
+        raise EmbeddingError(
+            f"{path}: columns {', '.join(map(repr, others[:4]))} are not numbered like the dimensions beside them; "
+            "remove them, or rename them if they belong to the vectors"
+        )
 
 
 def as_frames(content: Content) -> Iterator[pl.DataFrame]:

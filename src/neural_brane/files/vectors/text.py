@@ -24,6 +24,7 @@ from neural_brane.files.vectors.table import (
     VectorFormat,
     VectorTable,
     as_frames,
+    check_titles,
     column_names,
     is_field,
     lacks,
@@ -82,6 +83,10 @@ def read_word2vec_binary(path: Path) -> VectorTable:
         ids.append(data[at:space].decode().lstrip("\n"))  # word2vec ends a vector with a new line
         vectors[row] = np.frombuffer(data, "<f4", dim, space + 1)
         at = end
+    if rest := len(data) - at - data.endswith(b"\n", at):
+        raise EmbeddingError(
+            f"{path}: {rest:,} bytes follow the {nodes} nodes that the first line announces; make it again"
+        )
     return VectorTable(vectors, parse_ids(ids), {})
 
 
@@ -111,6 +116,8 @@ def _read_table(path: Path, lines: Iterator[tuple[int, list[str]]], separators: 
     if len(first) <= 3 and (source.strip().lower(), target.strip().lower()) in PAIRS:
         raise EmbeddingError(f"{path}:{number}: '{source}' and '{target}' are columns of edges{_graph_advice(path)}")
     has_header = first[0] in ("", "id") or not _are_numbers(first[1:])
+    if has_header:
+        check_titles(path, first[1:])
     return parse_rows(path, lines if has_header else chain([(number, first)], lines), len(first) - 1)
 
 

@@ -517,6 +517,14 @@ class NeuralBrane(InductiveEmbedder):
         values = self.parameters_in_force()
         return values | schedule(sizes.nodes, {name: value for name, value in values.items() if value is not None})
 
+    def _explain_zeros(self, graph: AttributedGraph, empty: np.ndarray) -> str:
+        if not (dead := np.count_nonzero(empty[self.get_params(deep=False)["spectral_dim"] :])):
+            return super()._explain_zeros(graph, empty)
+        return (
+            f"{dead} of them belong to the learned part, which ignores amounts and found all nodes alike there; train "
+            "longer, give a smaller dim, or choose attribute_dim=0 if all nodes have the same attributes"
+        )
+
     def _facts(self, graph: AttributedGraph, learned: Learned) -> dict[str, Any]:
         if learned.part is None:
             return {}
