@@ -144,11 +144,12 @@ def outcome(make: Any, case: Case) -> tuple[str, str]:
     names = graph.attribute_names.tolist()
     held = [sorted(names[at] for at in graph.attributes[[row]].indices) for row in range(len(ids))]
     whole = repr((ids, graph.ids.dtype.kind, adjacency.data.tolist(), held))
+    constant = {"", *(next(iter(kind)) for kind in map(set, zip(*case.traits.values(), strict=True)) if len(kind) == 1)}
     for row, node in enumerate(ids):
         own = {names[at] for at in graph.attributes[[row]].indices}
         team, age = case.traits.get(node, ("", ""))
         teams, ages = {one[5:] for one in own if one.startswith("team=")}, {one[4:] for one in own if one[:4] == "age="}
-        if not case.doubled and (teams != {team} - {""} or ages != {age} - {""}):
+        if not case.doubled and (teams != {team} - constant or ages != {age} - constant):
             return "WRONG attributes", ""
     return "same", whole
 
