@@ -76,7 +76,7 @@ class Tuned:
 @cache
 def tuned() -> dict[str, dict[str, Tuned]]:
     """Return all tuned parameters, by dataset and then by method."""
-    return parse(resources.files("neural_brane.experiments").joinpath("tuned.toml").read_text(encoding="utf-8"))
+    return parse(resources.files(__package__).joinpath("tuned.toml").read_text(encoding="utf-8"))
 
 
 def parse(text: str) -> dict[str, dict[str, Tuned]]:

@@ -51,8 +51,7 @@ class Sum:
         self.weight, self.others, self.affinity = weight, [one for one in others if one[0]], affinity
         self.size = len(others[0][1])
         if affinity is not None:
-            self.profiles = tables.matrix(affinity.profiles)
-            self.transposed = tables.matrix(affinity.profiles.T.tocsr())
+            self.profiles, self.transposed = tables.with_transpose(affinity.profiles)
             self.diagonal = affinity.diagonal.astype(np.float32)[:, None]
 
     def image(self, table: Table) -> Table:
@@ -123,12 +122,6 @@ class LANE(Factorisation):
             "training": held | {"tables": 5 * SINGLE * n * width},
             "vectors": held | {"vectors": 6 * SINGLE * n * self.dim},
         }
-
-    def work(self, sizes: Sizes) -> float:
-        """Return the number of multiplications in all solutions of the three affinities and of H."""
-        width = spectral_width(sizes.nodes, self.dim)
-        entries = sizes.links + sizes.nodes + sizes.attribute_entries
-        return float(self.epochs * width * (14 * entries + 14 * sizes.nodes * (10 * self.dim + 4 * width)))
 
     def _factorise(self, graph: AttributedGraph, seed: int) -> Vectors:
         links = (without_self_loops(graph.adjacency) + sparse.eye_array(len(graph))).tocsr()
