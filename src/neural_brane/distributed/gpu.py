@@ -136,7 +136,7 @@ class GPUStep(Step):
                 torch.mul(arrived.detach(), model.scale, out=own)
             small.weight.copy_(model.weight)
             small.bias.copy_(model.bias)
-            trainer.reload_layer()
+            trainer.layer.load()
             loss = trainer.launch(batch.triplets)[0]
         with self.phase("exchange"):
             self.send_changes(rows, trained)
