@@ -1,7 +1,5 @@
 """Estimate the memory of one of many ranks, and the bytes it sends per step."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

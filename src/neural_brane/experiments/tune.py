@@ -1,7 +1,5 @@
 """Choose a method's parameters by grid search, on labels that no comparison uses for testing."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from contextlib import nullcontext

@@ -1,7 +1,5 @@
 """Write the report of `brane reproduce`: one HTML page with its tables, figures and sentences."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from html import escape

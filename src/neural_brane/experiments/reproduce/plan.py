@@ -1,7 +1,5 @@
 """List the trainings behind the paper's tables and figures, and read the numbers that the paper prints."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

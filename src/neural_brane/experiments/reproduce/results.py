@@ -1,7 +1,5 @@
 """Summarise finished trainings as results, and judge the paper's claims by them."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Iterator, Sequence

@@ -6,8 +6,6 @@ integers or strings. The graph has these two keys; in GEXF the first node has th
 Data under other keys comes from other programs; it becomes attributes like the columns of a table of nodes.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import re

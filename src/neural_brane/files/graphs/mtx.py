@@ -6,8 +6,6 @@ gives the id and label of each node as JSON, in the order of the rows, and `% at
 file in the same folder. In that file, `% attribute` gives the name of each column.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from io import BytesIO
