@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane import AttributedGraph
-from neural_brane.distributed.estimate import BatchRows, count_rows, distinct_rows, shares
+from neural_brane.distributed.estimate import BatchRows, count_rows, distinct_rows
 from neural_brane.sampling.triplets import TripletSampler
 
 NEGATIVE_POWER = 0.75
@@ -74,6 +74,11 @@ def unshared(shape: Shape) -> tuple[float, float]:
     """Return the rows of attributes and of neighbours per triplet without sharing: the mean bags of u, i and j."""
     drawn = (shape.chances() * shape.nodes).sum(axis=0)
     return float((drawn * shape.bags).sum()), float((drawn * shape.degrees).sum())
+
+
+def shares(triplets: np.ndarray, ranks: int) -> list[np.ndarray]:
+    """Divide a batch of B triplets among W ranks: rank r takes numbers r·B/W up to (r + 1)·B/W."""
+    return np.split(triplets, np.arange(1, ranks) * len(triplets) // ranks)
 
 
 def counted(graph: AttributedGraph, sampler: TripletSampler, triplets: int) -> BatchRows:

@@ -10,9 +10,10 @@ import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from neural_brane.graph import AttributedGraph
@@ -171,3 +172,32 @@ def load_script(monkeypatch) -> Callable[[str], ModuleType]:
         return module
 
     return load
+
+
+@pytest.fixture(scope="session")
+def skip_gram():
+    """The definition of `kernels.sgns` in plain NumPy: `step`, and `train`, which takes the items of tiles in order.
+
+    The learning rate falls linearly over the rounds, and within a round over each tile.
+    """
+
+    def step(source, target, row, rows, sign, rate):
+        """Score all rows before changing any."""
+        slopes = -sign / (1 + np.exp(sign * (target[rows] @ source[row])))  # derivatives of −Σ ln σ(sign × score)
+        own = source[row].copy()
+        for hit, slope in zip(rows, slopes, strict=True):
+            source[row] -= rate * slope * target[hit]
+            target[hit] -= rate * slope * own
+
+    def train(source, target, tiles, first_rate, last_rate):
+        fall = (first_rate - last_rate) / len(tiles.schedule)
+        for turn, parallel_tiles in enumerate(tiles.schedule):
+            for tile in parallel_tiles:
+                first, last = tiles.starts[tile : tile + 2]
+                for k in range(first, last):
+                    row, hit = tiles.items[k]
+                    others = tiles.negatives[k]
+                    rows, sign = ([hit], 1) if hit >= 0 else (others[others >= 0], -1)
+                    step(source, target, row, rows, sign, first_rate - fall * (turn + (k - first) / (last - first)))
+
+    return SimpleNamespace(step=step, train=train)

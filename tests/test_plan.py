@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from neural_brane import synthetic
-from neural_brane.distributed.estimate import shares
 from neural_brane.sampling.triplets import TripletSampler
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
@@ -31,7 +30,7 @@ def test_rows_that_each_rank_requests_from_each_owner_are_those_of_sets(script):
     for matrix in (graph.adjacency, graph.attributes):
         block = -(-matrix.shape[1] // ranks)
         expected = np.zeros((ranks, ranks), int)
-        for rank, share in enumerate(shares(batch, ranks)):
+        for rank, share in enumerate(script("plan_rows").shares(batch, ranks)):
             rows = {row for node in set(share.ravel().tolist()) for row in matrix[[node]].indices.tolist()}
             for row in rows:
                 expected[rank, row // block] += 1

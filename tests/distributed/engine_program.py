@@ -30,7 +30,7 @@ def train(name, rows, exchange):
     model = ShardedModel(rows.attributes, rows.nodes, settings, exchange)
     model.start(settings, SEED)
     step = CPUStep(model, kernel_settings(settings), batch, len(share))
-    if not rows.is_whole:  # batches and steps use the same process group, so no batch is prepared during a step
+    if rows.exchange.ranks > 1:  # batches and steps use the same process group, so no batch is prepared during a step
         return model, [float(step(make(number))) for number in range(STEPS)]
     with Prefetch(make, STEPS) as ahead:
         return model, [float(step(ahead(number))) for number in range(STEPS)]

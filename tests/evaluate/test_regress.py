@@ -10,7 +10,7 @@ from sklearn.model_selection import LeaveOneOut, cross_val_predict
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError
 from neural_brane.evaluate import Splits, regress
-from neural_brane.evaluate.classify import PENALTIES, rank_correlation
+from neural_brane.evaluate.classify import PENALTIES
 
 
 @pytest.fixture(scope="module")
@@ -59,12 +59,6 @@ def test_the_scale_of_vectors_changes_nothing_and_equal_vectors_predict_the_mean
     flat = regress(np.ones((60, 2)), numbers, train=[0.5]).at(0.5)
     assert flat.r2.mean <= 0
     assert flat.spearman.mean == 0
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_ranks_with_ties_are_those_of_scipy(seed):
-    one, other = np.random.default_rng(seed).integers(0, 5, size=(2, 40))
-    assert rank_correlation(one, other) == pytest.approx(spearmanr(one, other).statistic)
 
 
 def test_nodes_without_a_number_are_left_out_and_the_record_is_json(salaries):

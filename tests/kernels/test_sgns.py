@@ -24,11 +24,11 @@ def make_case(rows=300, width=20, count=2000, *, one_table=False, buckets=None, 
 
 @pytest.mark.parametrize("one_table", [False, True])
 @pytest.mark.parametrize("buckets", [1, 2, 4])
-def test_training_follows_the_reference(one_table, buckets):
+def test_training_follows_the_reference(one_table, buckets, skip_gram):
     source, target, tiles = make_case(one_table=one_table, buckets=buckets)
     slow_source = source.astype(np.float64)
     slow_target = slow_source if one_table else target.astype(np.float64)
-    sgns.train_reference(slow_source, slow_target, tiles, 0.2, 0.05)
+    skip_gram.train(slow_source, slow_target, tiles, 0.2, 0.05)
     before = source.copy()
     sgns.train(source, target, tiles, 0.2, 0.05)
     assert np.abs(source - before).max() > 0.1
@@ -37,10 +37,10 @@ def test_training_follows_the_reference(one_table, buckets):
 
 
 @pytest.mark.parametrize(("width", "negatives"), [(1, 1), (16, 20), (150, 5)])
-def test_any_width_and_number_of_negatives_follow_the_reference(width, negatives):
+def test_any_width_and_number_of_negatives_follow_the_reference(width, negatives, skip_gram):
     source, target, tiles = make_case(rows=50, width=width, count=300, negatives=negatives)
     slow = source.astype(np.float64), target.astype(np.float64)
-    sgns.train_reference(*slow, tiles, 0.1, 0.0)
+    skip_gram.train(*slow, tiles, 0.1, 0.0)
     sgns.train(source, target, tiles, 0.1, 0.0)
     np.testing.assert_allclose(source, slow[0], atol=2e-5)
     np.testing.assert_allclose(target, slow[1], atol=2e-5)
@@ -60,7 +60,7 @@ def test_threads_do_not_change_a_bit(one_table):
 
 @pytest.mark.parametrize("one_table", [False, True])
 @pytest.mark.parametrize("sign", [1, -1])
-def test_a_step_goes_down_the_gradient_by_finite_differences(one_table, sign):
+def test_a_step_goes_down_the_gradient_by_finite_differences(one_table, sign, skip_gram):
     """First-order LINE has one table, second-order LINE two; a step is the rate times the slope of the pair's loss."""
     rng = np.random.default_rng(3)
     source = rng.normal(size=(6, 4))
@@ -82,6 +82,6 @@ def test_a_step_goes_down_the_gradient_by_finite_differences(one_table, sign):
     tables = [source] if one_table else [source, target]
     slopes = [np.array([[slope(table, k, c) for c in range(4)] for k in range(6)]) for table in tables]
     before = [table.copy() for table in tables]
-    sgns.step(source, target, row, rows, sign, 1e-3)
+    skip_gram.step(source, target, row, rows, sign, 1e-3)
     for table, old, gradient in zip(tables, before, slopes, strict=True):
         np.testing.assert_allclose((old - table) / 1e-3, gradient, atol=1e-6)

@@ -4,7 +4,7 @@ from scipy import sparse
 
 from neural_brane import SDNE, AttributedGraph, load, synthetic
 from neural_brane.errors import GraphError
-from neural_brane.methods import autoencoder, sdne
+from neural_brane.methods import sdne
 
 torch = pytest.importorskip("torch", reason="sdne needs torch: pip install 'neural-brane[torch]'")
 
@@ -75,7 +75,7 @@ def test_squares_of_all_are_those_of_the_written_rows():
     rng = np.random.default_rng(1)
     hidden, weights, bias = (torch.from_numpy(rng.standard_normal(shape)) for shape in ((6, 3), (20, 3), (1, 20)))
     expected = ((hidden @ weights.T + bias) ** 2).sum()
-    assert autoencoder.squares_of_all(hidden, weights, bias).item() == pytest.approx(expected.item(), rel=1e-12)
+    assert sdne.squares_of_all(hidden, weights, bias).item() == pytest.approx(expected.item(), rel=1e-12)
 
 
 def test_vectors_are_what_the_trained_layers_make_of_rows(graph):
@@ -111,10 +111,10 @@ def test_training_lowers_the_loss_and_alpha_draws_neighbours_together():
 
 
 def test_a_large_graph_has_few_steps_an_epoch():
-    assert autoencoder.steps_of_epoch(None, 150) == 1
-    assert autoencoder.steps_of_epoch(None, 2_000) == 10
-    assert autoencoder.steps_of_epoch(None, 1_000_003) == 20
-    assert autoencoder.steps_of_epoch(64, 1_000) == 16
+    assert sdne.steps_of_epoch(None, 150) == 1
+    assert sdne.steps_of_epoch(None, 2_000) == 10
+    assert sdne.steps_of_epoch(None, 1_000_003) == 20
+    assert sdne.steps_of_epoch(64, 1_000) == 16
 
 
 def test_a_new_node_with_a_known_nodes_links_has_its_vector(small_graph):

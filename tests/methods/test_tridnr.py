@@ -15,7 +15,7 @@ def graph():
 
 
 @pytest.mark.parametrize("labelled", [False, True])
-def test_it_takes_the_steps_of_the_plain_reference(graph, labelled, monkeypatch):
+def test_it_takes_the_steps_of_the_plain_reference(graph, labelled, monkeypatch, skip_gram):
     """Plain NumPy in double precision gives the same vectors from the same walks, words and negatives."""
     labels = graph.labels if labelled else None
     fast = TriDNR(**SMALL).fit_transform(graph, labels=labels).vectors
@@ -24,7 +24,7 @@ def test_it_takes_the_steps_of_the_plain_reference(graph, labelled, monkeypatch)
     def train(source, target, tiles, *rates):
         for table in (source, target):
             plain.setdefault(id(table), table.astype(np.float64))
-        sgns.train_reference(plain[id(source)], plain[id(target)], tiles, *rates)
+        skip_gram.train(plain[id(source)], plain[id(target)], tiles, *rates)
         source[:], target[:] = plain[id(source)], plain[id(target)]
 
     monkeypatch.setattr(sgns, "train", train)

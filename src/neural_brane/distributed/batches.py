@@ -72,21 +72,19 @@ class Drawn(NamedTuple):
 
 
 @njit(nogil=True)
-def begin_triplets(seed, first, anchors, alias, drawn):
-    """Write u, the uniform number for i, and the first draw of j with its random state."""
+def begin_triplets(seed, first, anchors, drawn):
+    """Write u, the uniform number for i, and the random state before the first draw of j."""
     for t in range(len(drawn.triplets)):
         state = stream(seed, first + t)
         drawn.triplets[t, 0] = anchors[np.int64(uniform(state) * len(anchors))]
-        state = advance(state)
-        drawn.chance[t] = uniform(state)
         drawn.states[t] = advance(state)
-        drawn.triplets[t, 2] = draw_alias(alias, uniform(drawn.states[t]))
+        drawn.chance[t] = uniform(drawn.states[t])
 
 
 @njit(nogil=True)
-def draw_again(alias, refused, drawn):
-    """Draw j again for the triplets numbered in refused, and advance their random states."""
-    for t in refused:
+def draw_last(alias, pending, drawn):
+    """Draw j for the triplets numbered in pending, and advance their random states."""
+    for t in pending:
         drawn.states[t] = advance(drawn.states[t])
         drawn.triplets[t, 2] = draw_alias(alias, uniform(drawn.states[t]))
 
@@ -159,11 +157,6 @@ class GraphRows:
         high = max((float(data.max()) for data in known), default=1.0)
         largest = self.exchange.largest(np.array([-low, high]))
         self._weighted = bool(-largest[0] < largest[1])
-
-    @property
-    def is_whole(self) -> bool:
-        """True if all rows are on this rank."""
-        return self.exchange.ranks == 1
 
     def neighbours(self, u: np.ndarray, chance: np.ndarray) -> np.ndarray:
         """Draw a neighbour of each u in proportion to the edge weights, by uniform numbers in [0, 1); int32."""
@@ -295,7 +288,7 @@ def _degrees(rows: GraphRows, *, keep: bool) -> tuple[np.ndarray, np.ndarray] | 
 
     If each rank has only the rows of its own nodes, the ranks gather the degrees, some nodes at a time.
     """
-    if rows.is_whole and not keep:
+    if rows.exchange.ranks == 1 and not keep:
         return None
     own, each = rows.own, block_size(rows.nodes, rows.exchange.ranks)
     counts, loops = (np.empty(rows.nodes if keep else 0, kind) for kind in (np.int64, np.bool_))
@@ -344,18 +337,16 @@ class BatchMaker:
         """Return triplets (u, i, j) number first … first + count − 1, (count, 3) int32."""
         drawn = Drawn(np.empty((count, 3), np.int32), np.empty(count), np.empty(count, np.uint64))
         triplets, tables = drawn.triplets, self.tables
-        begin_triplets(self.seed, first, tables.anchors, tables.alias, drawn)
-        u = triplets[:, 0].astype(np.int64)
+        begin_triplets(self.seed, first, tables.anchors, drawn)
+        u, pending = triplets[:, 0].astype(np.int64), np.arange(count)
         triplets[:, 1] = self.rows.neighbours(u, drawn.chance)
-        refused = np.flatnonzero(self._refused(u, triplets[:, 2]))
-        for _ in range(PATIENCE - 1):
-            if not self.rows.any(np.array([len(refused)])):
+        for _ in range(PATIENCE):
+            draw_last(tables.alias, pending, drawn)
+            pending = pending[self._refused(u[pending], triplets[pending, 2])]
+            if not self.rows.any(np.array([len(pending)])):
                 return triplets
-            draw_again(tables.alias, refused, drawn)
-            refused = refused[self._refused(u[refused], triplets[refused, 2])]
-        if self.rows.any(np.array([len(refused)])):  # u has almost all nodes as neighbours: draw from the others
-            bags = self.rows.bags("adjacency", u[refused])
-            draw_others(tables.weights, bags, self.allow_self_negative, refused, drawn)
+        bags = self.rows.bags("adjacency", u[pending])  # u has almost all nodes as neighbours: draw from the others
+        draw_others(tables.weights, bags, self.allow_self_negative, pending, drawn)
         return triplets
 
     def _refused(self, u: np.ndarray, j: np.ndarray) -> np.ndarray:

@@ -1,7 +1,5 @@
 """Embed a graph with many ranks: each rank trains both parts of its nodes' vectors, in step with the other ranks."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import secrets

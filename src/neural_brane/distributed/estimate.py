@@ -1,9 +1,6 @@
 """Estimate the memory of one of many ranks, and the bytes it sends per step."""
 
-from __future__ import annotations
-
 import math
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,22 +39,6 @@ class Traffic(NamedTuple):
     gradients: float  # gradients of the rows it received
     layer: float
     graph: float  # bags, if every rank keeps a range of nodes
-
-    @property
-    def with_copies(self) -> float:
-        """The total if every host has a copy of the graph."""
-        return self.ids + self.lengths + self.rows + self.gradients + self.layer
-
-    @property
-    def by_range(self) -> float:
-        """The total if every rank keeps a range of nodes."""
-        return self.with_copies + self.graph
-
-
-def shares(triplets: np.ndarray, ranks: int) -> list[np.ndarray]:
-    """Divide a batch of B triplets among W ranks: rank r takes numbers r·B/W up to (r + 1)·B/W."""
-    ends = np.arange(ranks + 1) * len(triplets) // ranks
-    return [triplets[first:last] for first, last in pairwise(ends)]
 
 
 def distinct_rows(matrix: sparse.csr_array, nodes: np.ndarray) -> np.ndarray:

@@ -97,16 +97,11 @@ class Exchange:
         """Return the arrays of all ranks, one after another; take: the number of rows of each, if known."""
         if self.ranks == 1:
             return values
-        joined = np.concatenate if isinstance(values, np.ndarray) else torch.cat
-        return self.send(joined([values] * self.ranks), np.full(self.ranks, len(values)), take)
+        return self.send(stack([values] * self.ranks), np.full(self.ranks, len(values)), take)
 
     def largest(self, values: np.ndarray) -> np.ndarray:
         """Return, for each entry of an array, its largest value among the ranks."""
-        if self.ranks == 1:
-            return values
-        most = torch.from_numpy(np.array(values)).to(self.device)
-        distributed.all_reduce(most, distributed.ReduceOp.MAX, group=self.group)
-        return most.cpu().numpy()
+        return self.gather(values[None], np.ones(self.ranks, np.int64)).max(axis=0)
 
     def from_first(self, values: np.ndarray) -> np.ndarray:
         """Return rank 0's array on every rank, for values that machines could compute with different bits."""
@@ -192,6 +187,14 @@ def _sums(lengths: np.ndarray, pieces: np.ndarray) -> np.ndarray:
     """Return the sums of consecutive pieces of an array; pieces: the length of each."""
     ends = np.append(0, np.cumsum(lengths, dtype=np.int64))[np.cumsum(pieces)]
     return np.diff(ends, prepend=0)
+
+
+def stack(parts: list[Array]) -> Array:
+    """Return arrays one after another; a single one that is not empty is not copied."""
+    full = [part for part in parts if len(part)] or parts[:1]
+    if len(full) == 1:
+        return full[0]
+    return np.concatenate(full) if isinstance(full[0], np.ndarray) else torch.cat(full)
 
 
 def _places(numbers: np.ndarray, like: Array) -> Array:

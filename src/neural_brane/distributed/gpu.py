@@ -65,23 +65,20 @@ class DeviceBatches:
         self._next = step, self._make(step)
 
     def _make(self, step: int) -> DeviceBatch:
-        with nullcontext() if self._stream is None else torch.cuda.stream(self._stream):
-            return self._draw(step)
-
-    def _draw(self, step: int) -> DeviceBatch:
         """Draw the triplets of a batch and find the rows they need."""
-        triplets = self._sampler.draw(step * self._batch + self._share.start, len(self._share))
-        nodes = triplets.view(-1)
-        owners = torch.empty(self._rows[1], dtype=torch.int32, device=DEVICE)
-        owners[nodes.long()] = self._slots  # any slot of a node works as its owner
-        ids, places = [], []
-        for bag, rows in zip(self.bags, self._rows, strict=True):
-            marks = torch.zeros(rows, dtype=torch.uint8, device=DEVICE)
-            if rows:
-                _mark[len(nodes),](nodes, owners, bag, marks, BLOCK=BLOCK)
-            places.append(torch.cumsum(marks, 0, dtype=torch.int32) - 1)
-            ids.append(torch.nonzero(marks)[:, 0])
-        return DeviceBatch(step, triplets[None], owners, (ids[0], ids[1]), (places[0], places[1]))
+        with nullcontext() if self._stream is None else torch.cuda.stream(self._stream):
+            triplets = self._sampler.draw(step * self._batch + self._share.start, len(self._share))
+            nodes = triplets.view(-1)
+            owners = torch.empty(self._rows[1], dtype=torch.int32, device=DEVICE)
+            owners[nodes.long()] = self._slots  # any slot of a node works as its owner
+            ids, places = [], []
+            for bag, rows in zip(self.bags, self._rows, strict=True):
+                marks = torch.zeros(rows, dtype=torch.uint8, device=DEVICE)
+                if rows:
+                    _mark[len(nodes),](nodes, owners, bag, marks, BLOCK=BLOCK)
+                places.append(torch.cumsum(marks, 0, dtype=torch.int32) - 1)
+                ids.append(torch.nonzero(marks)[:, 0])
+            return DeviceBatch(step, triplets[None], owners, (ids[0], ids[1]), (places[0], places[1]))
 
 
 @triton.jit
@@ -136,7 +133,7 @@ class GPUStep(Step):
                 torch.mul(arrived.detach(), model.scale, out=own)
             small.weight.copy_(model.weight)
             small.bias.copy_(model.bias)
-            trainer.reload_layer()
+            trainer.layer.load()
             loss = trainer.launch(batch.triplets)[0]
         with self.phase("exchange"):
             self.send_changes(rows, trained)

@@ -1,7 +1,5 @@
 """Join the job that a launcher has started, or start one on this machine. If it fails, one rank prints why."""
 
-from __future__ import annotations
-
 import logging
 import os
 import re

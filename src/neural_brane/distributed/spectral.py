@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy import sparse
 
-from neural_brane.distributed.exchange import Exchange, Requests, node_range, owners
+from neural_brane.distributed.exchange import Exchange, Requests, node_range, owners, stack
 from neural_brane.files.graphs.shards import ShardRows
 from neural_brane.kernels.threads import SLAB_COLUMNS
 from neural_brane.linalg.eigenvectors import factor_hops, leading_eigenvectors
@@ -128,6 +128,8 @@ class OnRanks(Tables):
 
     def __init__(self, local: Tables, exchange: Exchange):
         self.local, self.exchange = local, exchange
+        for name in ("table", "zeros", "array", "by_slabs"):  # these need only own rows
+            setattr(self, name, getattr(local, name))
 
     def matrix(self, matrix: OwnMatrix) -> "FetchedRows":
         """Return a sparse matrix that `@` multiplies with tables."""
@@ -139,10 +141,6 @@ class OnRanks(Tables):
         fetched = FetchedRows(self, matrix.rounds, [local.matrix(piece) for piece in pieces])
         return fetched, ReturnedRows(self, matrix.rounds, [local.matrix(piece.T.tocsr()) for piece in pieces])
 
-    def table(self, values: np.ndarray) -> Table:
-        """Return a NumPy array of own rows as a table."""
-        return self.local.table(values)
-
     def normal(self, rows: int, columns: int, seed: int) -> Table:
         """Draw the own rows of the table that one process would draw.
 
@@ -153,18 +151,6 @@ class OnRanks(Tables):
         for at in range(0, own.start, BLOCK_ROWS):
             generator.standard_normal((min(BLOCK_ROWS, own.start - at), columns), np.float32)
         return self.table(generator.standard_normal((len(own), columns), np.float32))
-
-    def zeros(self, rows: int, columns: int) -> Table:
-        """Return a table of zeros with so many own rows."""
-        return self.local.zeros(rows, columns)
-
-    def array(self, table: Table) -> np.ndarray:
-        """Return the own rows of a table as a NumPy array."""
-        return self.local.array(table)
-
-    def by_slabs(self, product: Callable[[Table], Table], table: Table, *, reuse: bool = False) -> Table:
-        """Return product(table), computed on a few columns at a time."""
-        return self.local.by_slabs(product, table, reuse=reuse)
 
     def gram(self, table: Table) -> np.ndarray:
         """Return the inner products of a table's columns over all ranks, float64."""
@@ -218,7 +204,7 @@ class FetchedRows(Rounds):
         for requests, piece in zip(self.rounds, self.pieces, strict=True):
             rows = requests.rows_of(table)
             if product is None:  # own rows come first, because a diagonal needs them there
-                product = piece @ _stack(table, rows)
+                product = piece @ stack([table, rows])
             else:
                 product += piece @ rows
         return product
@@ -239,17 +225,6 @@ class ReturnedRows(Rounds):
                 total, sums = sums[:own], sums[own:]
             requests.add(sums, total)
         return total
-
-
-def _stack(first: Table, second: Table) -> Table:
-    """Stack two tables; if one has no rows, return the other without a copy."""
-    if not len(first) or not len(second):
-        return first if len(first) else second
-    if isinstance(first, np.ndarray):
-        return np.concatenate([first, second])
-    import torch
-
-    return torch.cat([first, second])
 
 
 class OwnGraph:

@@ -1,7 +1,5 @@
 """Write pages for a browser: one self-contained HTML file with tiles, sections and sortable tables."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from importlib import resources

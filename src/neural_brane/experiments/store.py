@@ -1,7 +1,5 @@
 """Describe a training, its code and its machine, and store its result in a folder."""
 
-from __future__ import annotations
-
 import difflib
 import hashlib
 import json

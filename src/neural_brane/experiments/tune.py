@@ -1,7 +1,5 @@
 """Choose a method's parameters by grid search, on labels that no comparison uses for testing."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from contextlib import nullcontext
@@ -76,7 +74,7 @@ class Tuned:
 @cache
 def tuned() -> dict[str, dict[str, Tuned]]:
     """Return all tuned parameters, by dataset and then by method."""
-    return parse(resources.files("neural_brane.experiments").joinpath("tuned.toml").read_text(encoding="utf-8"))
+    return parse(resources.files(__package__).joinpath("tuned.toml").read_text(encoding="utf-8"))
 
 
 def parse(text: str) -> dict[str, dict[str, Tuned]]:

@@ -1,4 +1,4 @@
-"""Skip-gram with negative sampling, defined in NumPy and computed by fast kernels in Numba."""
+"""Train skip-gram with negative sampling, with the same bits on any number of threads; tests define it in NumPy."""
 
 from typing import NamedTuple
 
@@ -19,36 +19,6 @@ class Tiles(NamedTuple):
     schedule: np.ndarray  # (rounds, tasks) int64: tiles; the tiles of a round share no row
 
 
-# The definition in plain NumPy. Tests compare the kernels with it.
-
-
-def train_reference(source, target, tiles: Tiles, first_rate: float, last_rate: float):
-    """Update source and target in place by one SGD step per item, in the order of rounds, tiles and items.
-
-    The learning rate falls linearly over the rounds, and within a round over each tile.
-    """
-    fall = (first_rate - last_rate) / len(tiles.schedule)
-    for turn, parallel_tiles in enumerate(tiles.schedule):
-        for tile in parallel_tiles:
-            first, last = tiles.starts[tile : tile + 2]
-            for k in range(first, last):
-                row, hit = tiles.items[k]
-                others = tiles.negatives[k]
-                rows, sign = ([hit], 1) if hit >= 0 else (others[others >= 0], -1)
-                step(source, target, row, rows, sign, first_rate - fall * (turn + (k - first) / (last - first)))
-
-
-def step(source, target, row, rows, sign, rate: float):
-    """Update a source row and target rows in place by one gradient step; score all before changing any."""
-    slopes = -sign / (1 + np.exp(sign * (target[rows] @ source[row])))  # derivatives of −Σ ln σ(sign × score)
-    own = source[row].copy()
-    for hit, slope in zip(rows, slopes, strict=True):
-        source[row] -= rate * slope * target[hit]
-        target[hit] -= rate * slope * own
-
-
-# The kernels in Numba. They give the same bits on any number of threads.
-#
 # Within a tile, training is sequential SGD. The tiles of a round share no row, so they run in parallel, and each number
 # has one writer at a time.
 

@@ -12,7 +12,7 @@ from neural_brane.methods.base import Vectors
 from neural_brane.methods.factorisation import Factorisation
 from neural_brane.methods.parameters import number, shared
 from neural_brane.methods.spectral import decompose
-from neural_brane.methods.training import DOUBLE, WEIGHED, Loop, Moments, spectral_moments, spectral_width
+from neural_brane.methods.training import DOUBLE, WEIGHED, Loop, Moments, spectral_moments
 from neural_brane.progress import Meter
 
 BLOCK_EDGES = 16_384  # edges handled at a time: 20 MB of differences at dim 150
@@ -46,13 +46,6 @@ class AANE(Factorisation):
         }
         turn = matrices | {"tables": 8 * table, "pulls of the links": 28 * sizes.links}
         return {**decomposition, "training": turn}
-
-    def work(self, sizes: Sizes) -> float:
-        """Return the number of multiplications in the SVD and in all turns of H and Z."""
-        n, width = sizes.nodes, spectral_width(sizes.nodes, self.dim)
-        decomposition = width * (14 * sizes.attribute_entries + 14 * n * width)
-        turn = self.dim * (4 * sizes.attribute_entries + 6 * sizes.links + 6 * n * self.dim)
-        return float(decomposition + 2 * self.epochs * turn)
 
     def _factorise(self, graph: AttributedGraph, seed: int) -> Vectors:
         profiles = weigh(graph.attributes, np.ones(graph.attributes.shape[1]))  # rows of length one, so S = XXᵀ

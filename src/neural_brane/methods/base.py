@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import secrets
 import warnings
 from abc import ABC, abstractmethod
@@ -490,8 +491,12 @@ class Embedder(Output, Parametrised, ABC):
         return {"training": {"vectors": 4 * sizes.nodes * self.dim}}
 
     def work(self, sizes: Sizes) -> float:
-        """Return the amount of work of a training, in any unit that its time is proportional to."""
-        return float((sizes.nodes + sizes.links + sizes.attribute_entries) * self.dim)
+        """Return the amount of work of a training, in any unit that its time is proportional to.
+
+        The default suits a time that is proportional to the graph and to the parameters that `trial` makes smaller.
+        """
+        repeats = math.prod(getattr(self, name) for name in self.trial)
+        return float(repeats * (sizes.nodes + sizes.links + sizes.attribute_entries) * self.dim)
 
     def seconds(self, sizes: Sizes) -> dict[str, float] | None:
         """Return the seconds of each section of a training on this machine; None if they cannot be timed separately."""

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from scipy import sparse
@@ -80,6 +80,7 @@ class Convolutional(backend.Network, InductiveEmbedder):
     """A method that trains a convolution of attributes over links, in steps on the graph or on pieces of it."""
 
     by_attributes = True
+    inputs: ClassVar[int] = 1  # learned tables (attributes, dim)
     holds = {"convolution": TrainedConvolution}
     learns = {"scale_": "float: The factor of all vectors, which makes the mean square of their entries one."}
 
@@ -169,16 +170,12 @@ class Convolutional(backend.Network, InductiveEmbedder):
         held = {"matrices": 8 * entries + 12 * sizes.links}  # divided attributes, and links without self-loops
         part = taken / max(n, 1)
         copies = 4 if self._patience() is None else 5  # a gradient, Adam's two means and the best weights
-        tables = SINGLE * self._inputs() * width * self.dim
+        tables = SINGLE * self.inputs * width * self.dim
         batches = int(part * (36 * entries + 24 * sizes.links)) + STEP_TABLES * SINGLE * taken * self.dim
         return {
             "training": held | {"tables": copies * tables, "batches": batches},
             "vectors": held | {"tables": tables, "vectors": 3 * SINGLE * n * self.dim},
         }
-
-    def _inputs(self) -> int:
-        """Return the number of learned tables (attributes, dim)."""
-        return 1
 
     def work(self, sizes: Sizes) -> float:
         """Return the number of multiplications in all steps."""

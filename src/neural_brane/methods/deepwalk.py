@@ -6,7 +6,6 @@ import numpy as np
 
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
-from neural_brane.kernels.model import padded
 from neural_brane.methods.parameters import shared, whole
 from neural_brane.methods.skipgram import MIXED_PAIRS, SkipGram, SkipGramEmbedder, Walks, count_visits, pairs_of_walks
 from neural_brane.methods.training import SINGLE, Moments, neighbour_bytes
@@ -64,8 +63,3 @@ class DeepWalk(SkipGramEmbedder):
         held["sampling"] += neighbour_bytes(sizes) + 20 * n
         chunk = self._chunk(n, self.negatives)["batches"] + 10 * MIXED_PAIRS
         return {"training": held | {"batches": chunk}, "vectors": held | {"vectors": SINGLE * n * self.dim}}
-
-    def work(self, sizes: Sizes) -> float:
-        """Return the number of multiplications for all pairs and their negatives."""
-        pairs = sizes.nodes * self.walks_per_node * self.walk_length * (self.window + 1)
-        return float(self.epochs * pairs * (1 + self.negatives) * padded(self.dim))

@@ -75,12 +75,7 @@ def infomax_loss(weights: Infomax, piece: Subgraph, shuffled: np.ndarray) -> Any
     torch = backend.import_torch()
     own = piece.attributes @ weights.table
     other = own.index_select(0, torch.from_numpy(shuffled).to(own.device))  # shuffled attributes
-    true, false = (_activated(weights, piece.averages @ rows) for rows in (own, other))
+    prelu, softplus = torch.nn.functional.prelu, torch.nn.functional.softplus
+    true, false = (prelu(piece.averages @ rows + weights.bias, weights.slope.reshape(1)) for rows in (own, other))
     direction = weights.score @ true.mean(0).sigmoid()
-    softplus = torch.nn.functional.softplus
     return (softplus(-(true @ direction)).mean() + softplus(false @ direction).mean()) / 2
-
-
-def _activated(weights: Infomax, averaged: Any) -> Any:
-    """Add the bias and apply the PReLU."""
-    return backend.import_torch().nn.functional.prelu(averaged + weights.bias, weights.slope.reshape(1))

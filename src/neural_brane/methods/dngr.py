@@ -13,11 +13,11 @@ from neural_brane.graph.memory import Sizes
 from neural_brane.kernels.threads import map_threads, one_blas_thread
 from neural_brane.linalg.weights import transition
 from neural_brane.methods import descent as backend
-from neural_brane.methods.autoencoder import Batches, batch_nodes, squares_of_all, steps_of_epoch
 from neural_brane.methods.base import stack
 from neural_brane.methods.features import proper_links, row_blocks
 from neural_brane.methods.grarep import above, largest_of_rows
 from neural_brane.methods.parameters import cores, number, shared, whole
+from neural_brane.methods.sdne import Batches, batch_nodes, squares_of_all, steps_of_epoch
 from neural_brane.methods.training import SINGLE, Loop, Moments
 from neural_brane.progress import Meter
 

@@ -85,11 +85,6 @@ class EP(InductiveEmbedder):
             "vectors": {"tables": done + SINGLE * n * narrow, "vectors": SINGLE * n * self.dim},
         }
 
-    def work(self, sizes: Sizes) -> float:
-        """Return the number of rows pooled in all epochs, times their width."""
-        each = 1 + sizes.attribute_entries / max(sizes.nodes, 1)
-        return float(self.epochs * (sizes.links + 2 * sizes.nodes) * each * self.dim)
-
     def _widths(self, attributes: bool) -> tuple[int, int]:
         """Return the widths of the attributes' table and of the nodes' table."""
         return (self.dim - self.dim // 2, self.dim // 2) if attributes else (0, self.dim)

@@ -50,10 +50,6 @@ class FastRP(Embedder):
         matrices = {"matrices": 8 * sizes.links + 40 * n}
         return {"powers": matrices | {"tables": 2 * table, "slabs": 3 * SINGLE * n * SLAB_COLUMNS}}
 
-    def work(self, sizes: Sizes) -> float:
-        """Return the number of multiplications of links with columns, for all powers."""
-        return float(len(self.weights) * self.dim * (sizes.links + 3 * sizes.nodes))
-
     def _learn(self, graph: AttributedGraph, seed: int) -> Vectors:
         tables = tables_on(self.device, self.threads)
         degrees = graph.adjacency @ np.ones(len(graph))

@@ -116,11 +116,6 @@ class Graph2Gauss(backend.Network, InductiveEmbedder):
             }
         }
 
-    def work(self, sizes: Sizes) -> float:
-        """Return the number of multiplications in all steps."""
-        n, entries = sizes.nodes, sizes.attribute_entries or sizes.nodes
-        return float(self.epochs * self.hidden * (entries + n * self.dim))
-
     def _triplets(self, sampler: HopSampler, epoch: int) -> Triplets:
         """Return a triplet for every two hops of every node, with a node drawn from each hop."""
         drawn = sampler.draw(epoch)

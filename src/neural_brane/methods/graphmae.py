@@ -199,6 +199,7 @@ class GraphMAE(Convolutional):
     }  # fmt: skip
     holds = Convolutional.holds | {"graphmae weights": GraphMAEWeights}
     learns = {"weights_": "GraphMAEWeights: The weights of the token and of all layers."}
+    inputs = 2  # one that encodes attributes and one that predicts them
     prolongs = ()  # The learning rate of each step depends on the number of steps.
 
     heads: int = whole("Heads of attention, which divide the columns; at most one for each column.", default=4)
@@ -251,9 +252,6 @@ class GraphMAE(Convolutional):
     def _set_rate(self, descent: backend.Descent, done: float) -> None:
         for group in descent.adam.param_groups:
             group["lr"] = self.learning_rate * (1 + np.cos(np.pi * done)) / 2
-
-    def _inputs(self) -> int:
-        return 2  # one that encodes attributes and one that predicts them
 
     def memory(self, sizes: Sizes) -> Moments:
         moments, part = super().memory(sizes), min(1, self.nodes_per_step / max(sizes.nodes, 1))

@@ -114,11 +114,6 @@ class GraphSAGE(backend.Network, InductiveEmbedder):
             "vectors": links | {"tables": SINGLE * width * self.dim, "vectors": 4 * SINGLE * n * self.dim},
         }
 
-    def work(self, sizes: Sizes) -> float:
-        """Return the number of sampled neighbours of all pairs, times the width."""
-        pairs = self.epochs * self.walks_per_node * sizes.nodes * (self.walk_length - 1)
-        return float(pairs * self.second_samples * self.first_samples * self.dim)
-
     def _blocks(self, graph: AttributedGraph, learned: backend.TrainedNetwork) -> Iterator[np.ndarray]:
         return _vectors(graph, own_attributes(graph), learned.weights)
 

@@ -82,11 +82,12 @@ class GraRep(Embedder):
             arrived = walk.T @ arrived
             if width == 0:
                 break
-            operator = SparseProduct(self._matrix(walk, step, arrived, blocks, meter.advance), tables)
+            matrix = self._matrix(walk, step, arrived, blocks, meter.advance)
+            operator = SparseProduct(size, *tables.with_transpose(matrix))
             values, found = leading_eigenvectors(operator, width, tables=tables, seed=seed, report=meter.advance)
             at = sum(widths[: step - 1])
             vectors[:, at : at + width] = rooted_unit_rows(found, values)
-            del operator  # Free its memory before the next one is made.
+            del matrix, operator  # Free their memory before the next ones are made.
         return Vectors(vectors)
 
     def _matrix(

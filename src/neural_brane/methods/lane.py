@@ -1,7 +1,7 @@
 """LANE: reduce links, attributes and known labels to axes that they share."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -20,46 +20,40 @@ from neural_brane.methods.training import SINGLE, WEIGHED, Loop, Moments, spectr
 SELF = 1e-6  # added to the cosine of a node with itself, as in the authors' program
 
 
-class Affinity(NamedTuple):
-    """D⁻½(XXᵀ + diag)D⁻½: cosines between rows of X, normalised by their sums D; the matrix is never formed."""
+Affinity = tuple[Any, Any, np.ndarray]
 
-    profiles: sparse.csr_array  # D⁻½X, with rows of X scaled to length one
-    diagonal: np.ndarray  # diag / D, where diag makes the cosine of a node with itself 1 + SELF
 
-    @classmethod
-    def of(cls, matrix: sparse.csr_array, what: str) -> "Affinity":
-        """Return the affinity of nodes, from a matrix with a row for each; `what` names the matrix in errors."""
-        profiles = weigh(matrix, np.ones(matrix.shape[1]))
-        own = 1 + SELF - (np.diff(profiles.indptr) > 0)
-        degrees = profiles @ (profiles.T @ np.ones(matrix.shape[0])) + own
-        if not (degrees > 0).all():
-            raise GraphError(
-                f"lane divides by the sum of each node's cosines by {what}, but negative values make a sum "
-                f"{degrees.min():.3g}; shift the values or drop the negative ones"
-            )
-        roots = np.sqrt(degrees)
-        profiles.data /= np.repeat(roots, np.diff(profiles.indptr))
-        return cls(profiles, own / degrees)
+def affinity_of(matrix: sparse.csr_array, what: str, tables: Tables) -> Affinity:
+    """Return the factors of D⁻½(XXᵀ + diag)D⁻½, which is never formed: D⁻½X, its transpose, and diag / D.
+
+    XXᵀ are cosines between rows of X, and D are their sums. diag makes the cosine of a node with itself 1 + SELF.
+    what: the name of the matrix X in errors.
+    """
+    profiles = weigh(matrix, np.ones(matrix.shape[1]))
+    own = 1 + SELF - (np.diff(profiles.indptr) > 0)
+    degrees = profiles @ (profiles.T @ np.ones(matrix.shape[0])) + own
+    if not (degrees > 0).all():
+        raise GraphError(
+            f"lane divides by the sum of each node's cosines by {what}, but negative values make a sum "
+            f"{degrees.min():.3g}; shift the values or drop the negative ones"
+        )
+    profiles.data /= np.repeat(np.sqrt(degrees), np.diff(profiles.indptr))
+    return *tables.with_transpose(profiles), (own / degrees).astype(np.float32)[:, None]
 
 
 class Sum:
     """A weighted sum of an affinity and of projections UUᵀ, in the form that `leading_eigenvectors` needs."""
 
-    def __init__(
-        self, tables: Tables, affinity: Affinity | None, weight: float, others: Sequence[tuple[float, np.ndarray]]
-    ):
+    def __init__(self, affinity: Affinity | None, weight: float, others: Sequence[tuple[float, np.ndarray]]):
         self.weight, self.others, self.affinity = weight, [one for one in others if one[0]], affinity
         self.size = len(others[0][1])
-        if affinity is not None:
-            self.profiles = tables.matrix(affinity.profiles)
-            self.transposed = tables.matrix(affinity.profiles.T.tocsr())
-            self.diagonal = affinity.diagonal.astype(np.float32)[:, None]
 
     def image(self, table: Table) -> Table:
         """Return the sum times a table."""
         total = np.zeros_like(table)
         if self.affinity is not None:
-            product = self.profiles @ (self.transposed @ table) + self.diagonal * table
+            profiles, transposed, diagonal = self.affinity
+            product = profiles @ (transposed @ table) + diagonal * table
             total += np.float32(self.weight) * product
         for weight, axes in self.others:
             total += np.float32(weight) * (axes @ (axes.T @ table))
@@ -69,8 +63,8 @@ class Sum:
         """Return tableᵀ times the sum times table, float64."""
         total = np.zeros((table.shape[1],) * 2)
         if self.affinity is not None:
-            wide = table.astype(np.float64)
-            total += self.weight * (self.transposed.gram(table) + wide.T @ (self.diagonal * wide))
+            (_, transposed, diagonal), wide = self.affinity, table.astype(np.float64)
+            total += self.weight * (transposed.gram(table) + wide.T @ (diagonal * wide))
         for weight, axes in self.others:
             along = (axes.T @ table).astype(np.float64)
             total += weight * along.T @ along
@@ -124,12 +118,6 @@ class LANE(Factorisation):
             "vectors": held | {"vectors": 6 * SINGLE * n * self.dim},
         }
 
-    def work(self, sizes: Sizes) -> float:
-        """Return the number of multiplications in all solutions of the three affinities and of H."""
-        width = spectral_width(sizes.nodes, self.dim)
-        entries = sizes.links + sizes.nodes + sizes.attribute_entries
-        return float(self.epochs * width * (14 * entries + 14 * sizes.nodes * (10 * self.dim + 4 * width)))
-
     def _factorise(self, graph: AttributedGraph, seed: int) -> Vectors:
         links = (without_self_loops(graph.adjacency) + sparse.eye_array(len(graph))).tocsr()
         if self._known is None:
@@ -152,14 +140,14 @@ class LANE(Factorisation):
     ) -> np.ndarray:
         """Return H (nodes, dim), with orthonormal columns."""
         tables, nodes = tables_on("cpu", self.threads), links.shape[0]
-        by_links, by_attributes = Affinity.of(links, "links"), Affinity.of(attributes, "attributes")
-        by_labels = None if labels is None else Affinity.of(labels, "labels")
+        by_links, by_attributes = affinity_of(links, "links", tables), affinity_of(attributes, "attributes", tables)
+        by_labels = None if labels is None else affinity_of(labels, "labels", tables)
         first, second = self.attribute_weight, self.label_weight if labels is not None else 0.0
         together = first if labels is not None else self.correlation
         axes = {name: np.zeros((nodes, self.dim), np.float32) for name in ("G", "A", "Y", "H")}
 
         def turn(name: str, affinity: Affinity | None, weight: float, others: Sequence[tuple[float, str]]) -> None:
-            operator: Operator = Sum(tables, affinity, weight, [(share, axes[other]) for share, other in others])
+            operator: Operator = Sum(affinity, weight, [(share, axes[other]) for share, other in others])
             values, vectors = leading_eigenvectors(operator, self.dim, tables=tables, seed=seed)
             roots = np.sqrt(values)
             axes[name][:] = vectors * np.divide(1, roots, out=np.zeros_like(roots), where=roots > 0)

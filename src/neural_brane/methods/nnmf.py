@@ -54,11 +54,6 @@ class NNMF(Factorisation):
             "vectors": {"matrices": 24 * entries, "tables": tables, "vectors": 2 * SINGLE * n * self.dim},
         }
 
-    def work(self, sizes: Sizes) -> float:
-        """Return the number of multiplications with entries and of the factors with each other."""
-        entries, rows = sizes.links + sizes.attribute_entries, 2 * sizes.nodes + sizes.attributes
-        return float(self.epochs * self.dim * (2 * entries + 2 * rows * self.dim))
-
     def _factorise(self, graph: AttributedGraph, seed: int) -> NNMFFactors:
         require_no_negatives(graph, self.title)
         loop = Loop.over_epochs(self, "factors", advice=ADVICE)

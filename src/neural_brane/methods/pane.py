@@ -11,10 +11,11 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
 from neural_brane.kernels.threads import SLAB_COLUMNS, map_threads
 from neural_brane.linalg.eigenvectors import REPORTS, leading_eigenvectors
-from neural_brane.linalg.tables import BLOCK_ROWS, ScaledMatrix, Tables, tables_on
+from neural_brane.linalg.tables import BLOCK_ROWS, tables_on
 from neural_brane.linalg.weights import restart_walk, spread, transition, unit_rows
 from neural_brane.methods.factorisation import Factorisation
 from neural_brane.methods.parameters import number, shared, whole
+from neural_brane.methods.prone import SparseProduct
 from neural_brane.methods.training import SINGLE, WEIGHED, Loop, Moments, spectral_width
 from neural_brane.progress import Meter
 
@@ -28,23 +29,6 @@ class PANEFactors(NamedTuple):
     forward: np.ndarray  # X_f (nodes, half)
     backward: np.ndarray  # X_b (nodes, half)
     attributes: np.ndarray  # Y (attributes, half)
-
-
-class Affinity:
-    """A sparse matrix F of nodes and attributes, for products with tables from both sides."""
-
-    def __init__(self, matrix: sparse.csr_array, tables: Tables):
-        self.size = matrix.shape[1]
-        self.by_nodes: ScaledMatrix
-        self.by_nodes, self.by_attributes = tables.with_transpose(matrix)
-
-    def image(self, table: np.ndarray) -> np.ndarray:
-        """Return Fᵀ(F table)."""
-        return self.by_attributes @ (self.by_nodes @ table)
-
-    def gram(self, table: np.ndarray) -> np.ndarray:
-        """Return the inner products of the columns of F table, float64."""
-        return self.by_nodes.gram(table)
 
 
 class PANE(Factorisation):
@@ -115,26 +99,28 @@ class PANE(Factorisation):
     def _factorise(self, graph: AttributedGraph, seed: int) -> PANEFactors:
         tables = tables_on("cpu", self.threads)
         meter = Meter(self.progress, 2 * self._steps() + REPORTS + self.epochs, "steps", epochs=self.epochs)
-        forward, backward = (Affinity(one, tables) for one in self._affinities(graph, meter))
+        affinities = self._affinities(graph, meter)
+        (forward, forward_t), (backward, backward_t) = map(tables.with_transpose, affinities)
 
         def find_axes() -> np.ndarray:  # leading right singular vectors of F, (attributes, half)
-            values, vectors = leading_eigenvectors(forward, half, tables=tables, seed=seed, report=meter.advance)
+            operator = SparseProduct(forward_t.size, forward_t, forward)
+            values, vectors = leading_eigenvectors(operator, half, tables=tables, seed=seed, report=meter.advance)
             scales = np.divide(1, np.sqrt(values), out=np.zeros(half), where=values > 0)
             return vectors * scales.astype(np.float32)
 
         half = (self.dim + 1) // 2
         axes = self._stages.once("axes", find_axes)
         attributes = axes.copy()
-        nodes, others = forward.by_nodes @ axes, backward.by_nodes @ axes
+        nodes, others = forward @ axes, backward @ axes
         factors = {"X_f": nodes, "X_b": others, "Y": attributes}
         loop = Loop(self._stages.stage("factors"), meter, self.epochs, advice="give a smaller dim")
 
         def step(epoch: int) -> None:
             squares = tables.gram(attributes)
             for table, affinity in ((nodes, forward), (others, backward)):
-                descend(table, affinity.by_nodes @ attributes, squares, self.threads)
-            targets = forward.by_attributes @ nodes
-            targets += backward.by_attributes @ others
+                descend(table, affinity @ attributes, squares, self.threads)
+            targets = forward_t @ nodes
+            targets += backward_t @ others
             descend(attributes, targets, tables.gram(nodes) + tables.gram(others), self.threads)
             loop.require_finite(epoch, **factors)
 

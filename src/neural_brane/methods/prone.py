@@ -1,5 +1,7 @@
 """ProNE: factorise a sparse matrix of links, then filter the factors in the graph's spectrum."""
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 from scipy.special import iv
@@ -17,11 +19,10 @@ from neural_brane.progress import Meter
 
 
 class SparseProduct:
-    """Products with a sparse matrix M and with its transpose."""
+    """Products with a sparse matrix M, which has `size` rows, and with its transpose."""
 
-    def __init__(self, matrix: sparse.csr_array, tables: Tables):
-        self.size = matrix.shape[0]
-        self.matrix, self.transposed = tables.matrix(matrix), tables.matrix(matrix.T.tocsr())
+    def __init__(self, size: int, matrix: Any, transposed: Any):
+        self.size, self.matrix, self.transposed = size, matrix, transposed
 
     def image(self, table: Table) -> Table:
         """Return M(Mᵀ table)."""
@@ -85,16 +86,11 @@ class ProNE(Embedder):
             "filter": matrices | {"tables": 2 * table, "slabs": 6 * slab},
         }
 
-    def work(self, sizes: Sizes) -> float:
-        """Return the number of multiplications in the SVD and in the series."""
-        width = spectral_width(sizes.nodes, self.dim)
-        return float(width * (14 * sizes.links + 14 * sizes.nodes * width) + 2 * self.steps * sizes.links * self.dim)
-
     def _learn(self, graph: AttributedGraph, seed: int) -> Vectors:
         tables = tables_on(self.device, self.threads)
         links = without_self_loops(graph.adjacency)
         meter = Meter(self.progress, REPORTS + self.steps * self.dim, "steps")
-        operator = SparseProduct(link_matrix(links), tables)
+        operator = SparseProduct(len(graph), *tables.with_transpose(link_matrix(links)))
         values, vectors = leading_eigenvectors(operator, self.dim, tables=tables, seed=seed, report=meter.advance)
         del operator
         factors = rooted_unit_rows(vectors, values)

@@ -13,16 +13,7 @@ from neural_brane.linalg.weights import inverse_frequency, transition, unit_rows
 from neural_brane.methods.factorisation import Factorisation
 from neural_brane.methods.parameters import number, shared, whole
 from neural_brane.methods.spectral import decompose
-from neural_brane.methods.training import (
-    DOUBLE,
-    SINGLE,
-    WEIGHED,
-    Loop,
-    Moments,
-    diverged,
-    spectral_moments,
-    spectral_width,
-)
+from neural_brane.methods.training import DOUBLE, SINGLE, WEIGHED, Loop, Moments, diverged, spectral_moments
 from neural_brane.progress import Meter
 
 
@@ -71,12 +62,6 @@ class TADW(Factorisation):
             "training": text | walk | {"tables": 5 * factor},
             "vectors": text | walk | {"tables": 2 * factor, "vectors": 5 * factor},
         }
-
-    def work(self, sizes: Sizes) -> float:
-        """Return the number of multiplications in the SVD of the attributes and in all solutions."""
-        n, half, width = sizes.nodes, (self.dim + 1) // 2, spectral_width(sizes.nodes, self.text_dim)
-        decomposition = width * (14 * sizes.attribute_entries + 14 * n * width)
-        return float(decomposition + self.epochs * half * (8 * sizes.links + 4 * n * self.text_dim + 4 * n * half))
 
     def _factorise(self, graph: AttributedGraph, seed: int) -> TADWFactors:
         meter = Meter(self.progress, REPORTS + self.epochs, "steps", epochs=self.epochs)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.files.vectors.parts import StoredColumn, StoredRows
 from neural_brane.graph.ids import as_ids, describe_unknown, locate
-from neural_brane.kernels.threads import one_blas_thread
+from neural_brane.kernels.threads import map_threads, one_blas_thread
 
 # A query is a node's id, a vector, or a list of either. An answer is a list of ids with their cosine.
 
@@ -214,8 +213,8 @@ class Exact:
         if workers == 1:
             best = search(0)
         else:
-            with one_blas_thread(), ThreadPoolExecutor(workers) as pool:  # or each worker would start BLAS threads
-                bests = list(pool.map(search, range(workers)))
+            with one_blas_thread():  # or each worker would start BLAS threads
+                bests = list(map_threads(search, range(workers), workers))
             rows = np.concatenate([one.rows for one in bests], axis=1)
             cosines = np.concatenate([one.cosines for one in bests], axis=1)
             query = np.repeat(np.arange(len(rows)), rows.shape[1])

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import IO, Any, NamedTuple, NoReturn
+from typing import IO, Any, NoReturn
 
 import numpy as np
 
@@ -221,13 +221,6 @@ CHECKED_IDS = 1 << 17  # ids compared at a time
 CHUNK = 1 << 20  # bytes hashed at a time
 
 
-class Footer(NamedTuple):
-    """Lengths and checksums of the three parts of the file."""
-
-    lengths: tuple[int, int, int]
-    digests: tuple[bytes, bytes, bytes]
-
-
 def check_index_target(path: str | Path) -> Path:
     """Return the path; refuse one that no index can be written to, before an index is built."""
     return check_target(path, (SUFFIX,), SUFFIX, EmbeddingError)
@@ -278,12 +271,12 @@ def load_index(path: str | Path, *, threads: int | None = None, check: bool = Tr
     if not path.is_file():
         raise EmbeddingError(f"{path}: no such file; make one with embedding.index().save('{path.stem}{SUFFIX}')")
     with path.open("rb") as file:
-        footer = _read_footer(path, file)
-        if check and _digest(file, footer.lengths[0]) != footer.digests[0]:
+        lengths, digests = _read_footer(path, file)
+        if check and _digest(file, lengths[0]) != digests[0]:
             _refuse(path, "the lists do not match their checksum")
-        file.seek(footer.lengths[0])
-        ids, about = (file.read(length) for length in footer.lengths[1:])
-        if tuple(hashlib.sha256(part).digest() for part in (ids, about)) != footer.digests[1:]:
+        file.seek(lengths[0])
+        ids, about = (file.read(length) for length in lengths[1:])
+        if [hashlib.sha256(part).digest() for part in (ids, about)] != digests[1:]:
             _refuse(path, "its ids or its provenance do not match their checksum")
     try:
         lists = faiss.read_index(str(path), faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY)
@@ -297,7 +290,8 @@ def load_index(path: str | Path, *, threads: int | None = None, check: bool = Tr
     return Index(lists, known, record["provenance"], record["recall"], threads)
 
 
-def _read_footer(path: Path, file: IO[bytes]) -> Footer:
+def _read_footer(path: Path, file: IO[bytes]) -> tuple[list[int], list[bytes]]:
+    """Return the lengths and the checksums of the three parts of the file."""
     size = os.fstat(file.fileno()).st_size
     tail = FOOTER.size + CHECK_BYTES + len(MARK)
     file.seek(max(size - tail, 0))
@@ -308,10 +302,10 @@ def _read_footer(path: Path, file: IO[bytes]) -> Footer:
         )
     if hashlib.sha256(data[: FOOTER.size]).digest()[:CHECK_BYTES] != data[FOOTER.size : -len(MARK)]:
         _refuse(path, "its end does not match its checksum")
-    *numbers, first, second, third = FOOTER.unpack(data[: FOOTER.size])
-    if sum(numbers) + tail != size:
-        _refuse(path, f"it has {size:,} bytes, not {sum(numbers) + tail:,}")
-    return Footer((numbers[0], numbers[1], numbers[2]), (first, second, third))
+    *lengths, first, second, third = FOOTER.unpack(data[: FOOTER.size])
+    if sum(lengths) + tail != size:
+        _refuse(path, f"it has {size:,} bytes, not {sum(lengths) + tail:,}")
+    return lengths, [first, second, third]
 
 
 def _digest(file: IO[bytes], length: int) -> bytes:

@@ -93,13 +93,13 @@ def _method_bars(axes: Axes, cells: Sequence[Cell]) -> None:
 
 def dimension(results: Results) -> Figure:
     """Draw Macro-F1 at 70 % by dimension, one line with a band per dataset."""
-    figure, grid = _panels(1, 1, width=7.5, height=4.4)
+    figure, [[axes]] = _panels(1, 1, width=7.5, height=4.4)
     for k, dataset in enumerate(results.datasets("dimension")):
         points = results.find("dimension", "macro_f1", dataset=dataset, train=0.7)
-        _band(grid[0][0], k, dataset, [one.setting["dim"] for one in points], [(one.mean, one.sd) for one in points])
-    grid[0][0].set(xlabel="dimension", ylabel="Macro-F1 (train 70 %)")
-    grid[0][0].set_xticks(sorted({one.setting["dim"] for one in results.cells if one.output == "dimension"}))
-    _side_legend(grid[0][0])
+        _band(axes, k, dataset, [one.setting["dim"] for one in points], [(one.mean, one.sd) for one in points])
+    axes.set(xlabel="dimension", ylabel="Macro-F1 (train 70 %)")
+    axes.set_xticks(sorted({one.setting["dim"] for one in results.cells if one.output == "dimension"}))
+    _side_legend(axes)
     return figure
 
 

@@ -1,13 +1,10 @@
 """Write the report of `brane reproduce`: one HTML page with its tables, figures and sentences."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from html import escape
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
 
 from neural_brane import __version__
 from neural_brane.experiments.page import Head, Section, listing, number, settings, table, text, write_page
@@ -46,57 +43,29 @@ def signed(value: float) -> str:
     return sign + f1(abs(value))
 
 
-class Place(NamedTuple):
-    """A column of a table of scores: a measure on a dataset; `train` is the share of training nodes, if any."""
-
-    dataset: str
-    measure: str
-    heading: str
-    train: float | None = None
-
-
-def classification(results: Results) -> str:
-    """Return the paper's table transposed: one row per method, one column per graph and share of training nodes."""
-    cells = results.find("classification", "macro_f1")
-    places = dict.fromkeys(
-        Place(one.dataset, one.measure, f"{100 * (one.train or 0):g} %", one.train)
-        for dataset in results.datasets("classification")
-        for one in sorted(cells, key=lambda one: one.train or 0)
-        if one.dataset == dataset
-    )
-    return _scores(results, "classification", list(places))
-
-
-MEASURES = {  # output: {measure: heading}
+MEASURES = {  # output: {measure: heading}; "" stands for the share of training nodes
+    "classification": {"macro_f1": ""},
     "clustering": {"nmi": "NMI", "purity": "purity", "ari": "ARI"},
     "links": {"auc_of_cosines": "cosine", "auc": "regression", "auc_own": "own score"},
 }
 
 
-def by_measure(results: Results, output: str) -> str:
-    """Return the table of clustering or links: every measure of every method on every graph."""
-    places = [
-        Place(dataset, measure, heading)
-        for dataset in results.datasets(output)
-        for measure, heading in MEASURES[output].items()
-        if results.find(output, measure, dataset=dataset)
-    ]
-    return _scores(results, output, places)
-
-
-def _scores(results: Results, output: str, places: Sequence[Place]) -> str:
-    """Return the table of an output's scores, or an empty text if it has none."""
+def score_table(results: Results, output: str) -> str:
+    """Return an output's table, or "": a row per method, a column per graph and share of training nodes or measure."""
     cells = {(one.column, one.dataset, one.measure, one.train): one for one in results.cells if one.output == output}
     there = {name for name, *_ in cells}
-    columns = [[cells.get((name, place.dataset, place.measure, place.train)) for name in there] for place in places]
-    bests = [best([one for one in column if one is not None]) for column in columns]
+    found = [results.find(output, name, dataset=one) for one in results.datasets(output) for name in MEASURES[output]]
+    places = list(dict.fromkeys((one.dataset, one.measure, one.train) for some in found for one in some))
+    bests = [best([cells[name, *place] for name in there if (name, *place) in cells]) for place in places]
     usual = max((one.runs for one in cells.values()), default=0)
-    firsts = [k for k, place in enumerate(places) if k == 0 or places[k - 1].dataset != place.dataset]
+    firsts = [k for k, place in enumerate(places) if k == 0 or places[k - 1][0] != place[0]]
     heads = [Head("method", "text")]
-    heads += [Head(escape(place.heading), look="first" if k in firsts else "") for k, place in enumerate(places)]
+    for k, (_, measure, train) in enumerate(places):
+        heading = MEASURES[output][measure] or f"{100 * (train or 0):g} %"
+        heads.append(Head(heading, look="first" if k in firsts else ""))
     rows = []
     for column in COLUMNS:
-        row = [cells.get((column.name, place.dataset, place.measure, place.train)) for place in places]
+        row = [cells.get((column.name, *place)) for place in places]
         if column.name in there:
             scores = zip(row, bests, strict=True)
             first = next(cell for cell in row if cell is not None)
@@ -105,7 +74,7 @@ def _scores(results: Results, output: str, places: Sequence[Place]) -> str:
             rows.append([name, *(_score(one, top, k in firsts) for k, (one, top) in enumerate(scores))])
     groups = "".join(
         f'<th colspan="{len(list(some))}" scope="colgroup"><span>{escape(dataset)}</span></th>'
-        for dataset, some in groupby(places, key=lambda place: place.dataset)
+        for dataset, some in groupby(place[0] for place in places)
     )
     top = f'<tr class="groups"><th></th>{groups}</tr>'
     return table(heads, rows, look="scores", groups=top) if rows else ""
@@ -300,7 +269,7 @@ def _sections(results: Results, figures: dict[str, Path]) -> list[Section]:
             name,
             title,
             f"<figure>{inline(figures[name])}<figcaption>{escape(caption)}</figcaption></figure>"
-            + (by_measure(results, name) if name in MEASURES else ""),
+            + (score_table(results, name) if name in MEASURES else ""),
         )
         for name, (title, caption) in FIGURES.items()
         if name in figures
@@ -309,13 +278,13 @@ def _sections(results: Results, figures: dict[str, Path]) -> list[Section]:
         f"<li>{escape(one['method'])} on {escape(one['dataset'])}, run {one['seed']}: {escape(one['failure'])}</li>"
         for one in results.failures
     )
-    rivals = duels(results)
+    rivals, classes = duels(results), score_table(results, "classification")
     return [
         Section("claims", "Which claims of the paper hold", _claims(results)),
-        Section("classification", "Classification", _after(_on_classes(results), classification(results))),
+        Section("classification", "Classification", _after(_on_classes(results), classes)),
         Section("duels", "Neural-Brane against the runner-up", _after(DUELS, duel_table(rivals) if rivals else "")),
         *drawn,
-        Section("links", "Links", _after(LINKS, by_measure(results, "links"))),
+        Section("links", "Links", _after(LINKS, score_table(results, "links"))),
         Section("costs", "Time and memory", _after(_on_costs(results), costs(results))),
         Section("data", "Data", data(results)),
         Section("failures", "Failed trainings", f"<ul>{failed}</ul>" if failed else ""),

@@ -1,7 +1,5 @@
 """List the trainings behind the paper's tables and figures, and read the numbers that the paper prints."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -29,32 +27,16 @@ def macro_f1(method: str, dataset: str) -> tuple[float, ...] | None:
     return None if found is None else tuple(found)
 
 
-def nmi(method: str, dataset: str) -> float | None:
-    """Return the NMI of a method's clusters, or None; the paper's text states only two.
+def printed(what: str, dataset: str) -> dict[str, Any]:
+    """Return what the paper prints of a dataset, by name; empty if it prints nothing.
 
-    >>> nmi("pte", "citeseer")
-    0.2653
+    what: "graph" for the counts of the graph, "nmi" for the NMI of methods' clusters, or "nmi_lead" for Neural-Brane's
+    relative lead in NMI over a method, where the paper states only this lead.
+
+    >>> printed("graph", "reed98")["attributes"], printed("nmi", "citeseer")["pte"]
+    (64, 0.2653)
     """
-    found: float | None = _numbers()["nmi"].get(dataset, {}).get(method)
-    return found
-
-
-def nmi_lead(dataset: str) -> dict[str, float]:
-    """Return Neural-Brane's relative lead in NMI over competitors, by name, if the paper states only this lead.
-
-    >>> nmi_lead("arnetminer-15753")
-    {'deepwalk': 0.345}
-    """
-    return dict(_numbers()["nmi_lead"].get(dataset, {}))
-
-
-def graph(dataset: str) -> dict[str, int]:
-    """Return the counts of a graph in the paper's table of graphs; empty for other graphs.
-
-    >>> graph("reed98")["attributes"]
-    64
-    """
-    return dict(_numbers()["graph"].get(dataset, {}))
+    return dict(_numbers()[what].get(dataset, {}))
 
 
 def counterpart(dataset: str) -> str:
@@ -68,9 +50,7 @@ def counterpart(dataset: str) -> str:
 
 @cache
 def _numbers() -> dict[str, Any]:
-    return tomllib.loads(
-        resources.files("neural_brane.experiments.reproduce").joinpath("paper.toml").read_text("utf-8")
-    )
+    return tomllib.loads(resources.files(__package__).joinpath("paper.toml").read_text("utf-8"))
 
 
 OUTPUTS = ("classification", "clustering", "links", "map", "dimension", "convergence", "pooling")

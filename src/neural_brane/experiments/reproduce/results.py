@@ -1,7 +1,5 @@
 """Summarise finished trainings as results, and judge the paper's claims by them."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Iterator, Sequence
@@ -29,7 +27,12 @@ from neural_brane.experiments.tune import TUNING
 from neural_brane.files.storage import atomic
 
 CLUSTERING = ("nmi", "purity", "ari")
-LINK_MEASURES = ("auc_of_cosines", "auc", "auc_own")  # the last only for methods that score pairs themselves
+WITHOUT_SHARES = {  # output: measures that do not depend on the share of training nodes
+    "clustering": CLUSTERING,
+    "map": CLUSTERING,
+    "links": ("auc_of_cosines", "auc", "auc_own"),  # the last only for methods that score pairs themselves
+    "convergence": ("loss",),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +125,8 @@ def summarise(series: Sequence[Series], store: Store, *, scale: str, failures: S
 
 def _measures(output: str) -> list[tuple[str, float | None]]:
     """Return the measures that an output shows, each with its share of training nodes or None."""
-    if output in ("clustering", "map"):
-        return [(name, None) for name in CLUSTERING]
-    if output == "links":
-        return [(name, None) for name in LINK_MEASURES]
-    if output == "convergence":
-        return [("loss", None)]
+    if output in WITHOUT_SHARES:
+        return [(name, None) for name in WITHOUT_SHARES[output]]
     names = ("macro_f1", "micro_f1") if output == "classification" else ("macro_f1",)
     return [(name, share) for name in names for share in SHARES]
 
@@ -179,7 +178,7 @@ def _published(series: Series, measure: str, train: float | None) -> float | Non
     if series.output == "classification" and measure == "macro_f1" and train is not None:
         row = plan.macro_f1(method, dataset)
         return None if row is None else row[SHARES.index(train)]
-    return plan.nmi(method, dataset) if (series.output, measure) == ("clustering", "nmi") else None
+    return plan.printed("nmi", dataset).get(method) if (series.output, measure) == ("clustering", "nmi") else None
 
 
 def read_json(path: Path) -> Results:
@@ -446,7 +445,7 @@ def _lead_in_clusters(results: Results) -> Iterator[Claim]:
     """State the paper's lead over its best competitor on another version of a graph; it prints only the percentage."""
     for dataset in results.datasets("clustering"):
         other = plan.counterpart(dataset)
-        for name, lead in plan.nmi_lead(other).items() if other != dataset else ():
+        for name, lead in plan.printed("nmi_lead", other).items() if other != dataset else ():
             ours = results.find("clustering", "nmi", dataset=dataset, column=RELEASED)
             theirs = results.find("clustering", "nmi", dataset=dataset, column=name)
             if ours and theirs:
@@ -609,7 +608,7 @@ def _graphs(results: Results) -> Iterator[Note]:
     """Name the graphs whose counts differ from those in the paper."""
     differences = []
     for dataset, facts in results.data.items():
-        printed = plan.graph(dataset)
+        printed = plan.printed("graph", dataset)
         differences += [
             f"{dataset} has {facts[what]:,} {what}, but {count:,} in the paper"
             for what, count in printed.items()
@@ -638,7 +637,7 @@ def _versions(results: Results) -> Iterator[Note]:
             if "components" in there:
                 components += f" (the paper's version: {there['components']:,} and {there['largest_component']:,})"
             components += ", so random walks reach only a small part of it."
-        nodes = plan.graph(other)["nodes"]
+        nodes = plan.printed("graph", other)["nodes"]
         yield Note(
             f"{dataset} here is not the paper's version of the graph.",
             f"It has {facts['nodes']:,} nodes, the paper's version {nodes:,}. The published scores are shown, but "

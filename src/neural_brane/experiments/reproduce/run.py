@@ -1,7 +1,5 @@
 """Reproduce the paper's experiments: plan, compute missing trainings, summarise, draw and write the results."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache

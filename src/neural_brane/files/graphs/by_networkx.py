@@ -6,8 +6,6 @@ integers or strings. The graph has these two keys; in GEXF the first node has th
 Data under other keys comes from other programs; it becomes attributes like the columns of a table of nodes.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import re
@@ -207,7 +205,11 @@ class _Scan:
         if len(self.open) >= DEEPEST:
             self.fail(f"elements are nested more than {DEEPEST} deep; flatten them")
         if name == "node":
-            self.take_node(given)
+            if "id" not in given:
+                self.fail("a node has no id; give it one")
+            if given["id"] in self.nodes:
+                self.fail(f"node {given['id']!r} is declared twice; keep one declaration")
+            self.nodes.add(given["id"])
         elif name == "edge":
             self.take_edge(given)
         elif name == "graph":
@@ -233,13 +235,6 @@ class _Scan:
 
     def take_options(self, text: str) -> None:
         self.options += text
-
-    def take_node(self, given: dict[str, str]) -> None:
-        if "id" not in given:
-            self.fail("a node has no id; give it one")
-        if given["id"] in self.nodes:
-            self.fail(f"node {given['id']!r} is declared twice; keep one declaration")
-        self.nodes.add(given["id"])
 
     def take_edge(self, given: dict[str, str]) -> None:
         if "source" not in given or "target" not in given:
@@ -296,7 +291,7 @@ def _build(path: Path, parsed: ParsedFile, rules: Rules) -> AttributedGraph:
         texts = [_text(value) for value in data.column(parsed.label)]
         labelled = parsed.labelled or any(text is not None for text in texts)
         names = about.get(NAMES, about.get(OLD_NAMES))
-        matrix, columns, encoder = _attributes(path, data, ids, OwnKeys(names, parsed.label))
+        matrix, columns, encoder = _attributes(path, data, ids, names, parsed.label)
         labels = node_labels(texts, ids) if labelled else None
         return AttributedGraph(adjacency, matrix, ids, columns, labels, stem(path), encoder)
     except UnicodeError as error:
@@ -313,20 +308,16 @@ def _ids(words: list[Any], kind: str | None) -> np.ndarray:
     return node_ids(list(map(int, words)) if whole and words else words)
 
 
-class OwnKeys(NamedTuple):
-    """The list of attribute names, which only our own files have, and the key of labels, which are not attributes."""
-
-    names: Any
-    label: str
-
-
 def _attributes(
-    path: Path, data: NodeData, ids: np.ndarray, own: OwnKeys
+    path: Path, data: NodeData, ids: np.ndarray, names: Any, label: str
 ) -> tuple[sparse.csr_array, np.ndarray, Encoder | None]:
-    """Return the attributes under our own key; without that key, encode the data under all other keys."""
-    keys, texts = [key for key in data.names() if key != own.label], data.column(ATTRIBUTES)
+    """Return the attributes under our own key; without that key, encode the data under all other keys but `label`.
+
+    names: the list of attribute names, which only our own files have.
+    """
+    keys, texts = [key for key in data.names() if key != label], data.column(ATTRIBUTES)
     bags = [_bag(text) for text in texts]
-    if own.names is None and (None in bags or all(text is None for text in texts)):
+    if names is None and (None in bags or all(text is None for text in texts)):
         return attributes_of(data, keys) if keys else (*attribute_matrix(None, None, ids), None)
     if others := [repr(key) for key in keys if key != ATTRIBUTES]:
         warnings.warn(f"{path}: nodes have data beside '{ATTRIBUTES}'; ignored {', '.join(others[:5])}", stacklevel=5)
@@ -335,10 +326,10 @@ def _attributes(
         raise GraphError(
             f"the attributes of node {ids[at].item()!r} are {str(texts[at])[:40]!r}; they must be a JSON list or object"
         )
-    if own.names is None:
+    if names is None:
         known = {node: bag for node, bag in zip(ids.tolist(), bags, strict=True) if bag}
         return *attribute_matrix(known, None, ids), None
-    return *_matrix(bags, _names(own.names), ids), None
+    return *_matrix(bags, _names(names), ids), None
 
 
 def _bag(text: Any) -> dict[str, Any] | None:

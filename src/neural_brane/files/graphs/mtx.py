@@ -6,8 +6,6 @@ gives the id and label of each node as JSON, in the order of the rows, and `% at
 file in the same folder. In that file, `% attribute` gives the name of each column.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from io import BytesIO
@@ -48,7 +46,10 @@ def read_mtx(path: Path, rules: Rules, attributes: Path | None = None) -> Attrib
     """Read an adjacency and the file of attributes that is given or that a comment names."""
     adjacency, notes = _read(path)
     if attributes is None and SECOND in notes:
-        attributes = path.with_name(_plain_name(path, notes[SECOND][-1]))
+        name = notes[SECOND][-1]
+        if not isinstance(name, str) or not name or Path(name).name != name:
+            raise GraphError(f"{path}: the file of attributes is {name!r}; it must be a file name in the same folder")
+        attributes = path.with_name(name)
     matrix, second = (None, {}) if attributes is None else _read(attributes)
     nodes = notes.get(NODE)
     ids = None if nodes is None else [node[0] for node in nodes]
@@ -83,7 +84,7 @@ def _read(path: Path) -> tuple[Any, dict[str, list[Any]]]:
         found = re.sub(r"^Line (\d+): ", r":\1: ", str(error))
         place = path if found.startswith(":") else f"{path}: "
         raise GraphError(f"{place}{found}; correct it, or write it again") from None
-    return matrix, _read_notes(path, head)
+    return matrix, _read_notes(path, head.comments)
 
 
 def _read_head(path: Path, content: bytes) -> Head:
@@ -138,10 +139,10 @@ def _check_lines(path: Path, content: bytes, head: Head) -> None:
         fail(path, at, f"found {found!r}; expected {len(words)} number{'s' if len(words) > 1 else ''}")
 
 
-def _read_notes(path: Path, head: Head) -> dict[str, list[Any]]:
+def _read_notes(path: Path, comments: list[tuple[int, str]]) -> dict[str, list[Any]]:
     """Return the values in our comments by the word they begin with."""
     notes: dict[str, list[Any]] = {}
-    for line, comment in head.comments:
+    for line, comment in comments:
         word = next((word for word in (SECOND, ATTRIBUTE, NODE) if comment.startswith(word)), None)
         if word is None:
             continue
@@ -153,13 +154,6 @@ def _read_notes(path: Path, head: Head) -> dict[str, list[Any]]:
             raise GraphError(f"{path}:{line}: the comment must be [id] or [id, label]; correct it")
         notes.setdefault(word, []).append(note)
     return notes
-
-
-def _plain_name(path: Path, name: Any) -> str:
-    """Return the name of a file in the same folder; refuse a path to another folder."""
-    if not isinstance(name, str) or not name or Path(name).name != name:
-        raise GraphError(f"{path}: the file of attributes is {name!r}; it must be a file name in the same folder")
-    return name
 
 
 def write_mtx(graph: AttributedGraph, path: Path) -> None:

@@ -6,7 +6,6 @@ node by node (see `steps`).
 
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import numba
@@ -18,7 +17,7 @@ from neural_brane.kernels.compiling import check_threads
 from neural_brane.kernels.cpu.lanes import Side, pool_nodes
 from neural_brane.kernels.cpu.steps import make_space, pooled_width, train_nodes, train_slots
 from neural_brane.kernels.model import Bags, Model, Settings
-from neural_brane.kernels.threads import one_blas_thread
+from neural_brane.kernels.threads import map_threads, one_blas_thread
 
 __all__ = ["Trainer", "embed", "hide", "threads"]
 
@@ -107,8 +106,8 @@ def embed(model: Model, attribute_bags: Bags, neighbour_bags: Bags, nodes: np.nd
         for side in sides_of(model, attribute_bags, neighbour_bags, settings, vectors=1):
             pool_nodes(side, nodes[rows], settings, pooled[rows])
 
-    with ThreadPoolExecutor(numba.get_num_threads()) as threads:  # Numba takes longer to compile a parallel loop
-        list(threads.map(pool, range(0, len(nodes), EMBEDDED_NODES)))
+    # Numba takes longer to compile a parallel loop.
+    list(map_threads(pool, range(0, len(nodes), EMBEDDED_NODES), numba.get_num_threads()))
     return pooled[:, : model.weight.shape[1]].copy()
 
 

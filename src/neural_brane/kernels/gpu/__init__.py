@@ -145,10 +145,6 @@ class Trainer:
         self.model.bias.copy_(self.layer.arrays.bias[: len(self.model.bias)])
         return losses / self.batch
 
-    def reload_layer(self) -> None:
-        """Copy W and b from the model again, after the caller has changed them."""
-        self.layer.load()
-
     def _steps(self, count: int) -> None:
         """Launch the first `count` steps of the plan.
 
