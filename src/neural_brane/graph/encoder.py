@@ -5,29 +5,36 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
-from datetime import date
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
 
-from neural_brane.errors import GraphError, ParameterError
+from neural_brane.errors import GraphError, ParameterError, ReadingWarning
 from neural_brane.graph.adjacency import compact
 from neural_brane.graph.columns import (
+    CLOCK,
+    DAY,
     ENCODED,
     MISSING,
+    MOSTLY,
     Column,
+    Notation,
     as_days,
     as_flags,
     as_numbers,
+    as_seconds,
     as_texts,
     hold_dates,
+    odd_columns,
     plain,
+    split_list,
 )
 from neural_brane.graph.ids import as_ids, locate, repeated
 from neural_brane.graph.lazy import pl
 
 DIGITS = range(4, 18)  # numbers of digits to try in the names of bins; 17 distinguish all float64
+DETAILS = ("D", "m", "s", "ms", "us")  # last digits of times to try: days, minutes, seconds, …
 
 
 class Entries(NamedTuple):
@@ -63,8 +70,8 @@ class ColumnEncoder:
 
     @classmethod
     def from_dict(cls, saved: dict[str, Any]) -> Self:
-        """Return the encoder that `as_dict` described."""
-        values = {field.name: saved[field.name] for field in fields(cls)}  # type: ignore[arg-type]
+        """Return the encoder that `as_dict` described; older versions saved fewer fields."""
+        values = {field.name: saved[field.name] for field in fields(cls) if field.name in saved}  # type: ignore[arg-type]
         return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
 
 
@@ -90,20 +97,23 @@ class Bins(ColumnEncoder):
     """One attribute per range of numbers or dates: `age=31..38`, `since=2019-05-01..2020-02-29`.
 
     All bins have about the same number of nodes. Numbers below the first bin belong to it, and numbers above the last
-    bin belong to the last.
+    bin belong to the last. Words that repeat among the numbers have an attribute each: `age=retired`.
     """
 
-    named_by: ClassVar[tuple[str, str]] = ("=", "ranges")
     edges: tuple[float, ...]  # the largest number of every bin except the last
     ranges: tuple[str, ...]
     dates: bool = False  # True if the numbers are days since 1970
+    times: bool = False  # True if they are seconds since 1970
+    words: tuple[str, ...] = ()
 
     @classmethod
     def fit(cls, values: pl.Series, column: Column) -> Self:
         """Return bins that end at quantiles, which are numbers of the column; equal numbers share a bin."""
-        dates = hold_dates(values.drop_nulls())
-        known = (as_days(values) if dates else as_numbers(values)).drop_nulls()
-        found = np.sort(known.filter(known.is_finite()).to_numpy())
+        dates = hold_dates(values.drop_nulls(), MOSTLY)
+        times = dates and bool((as_seconds(values) % DAY != 0).any())
+        numbers = cls((), (), dates, times)._numbers(values)
+        words = as_texts(values).filter(numbers.is_null() & values.is_not_null()) if column.notation else ()
+        found = np.sort(numbers.filter(numbers.is_finite()).to_numpy())
         if len(found) == 0:
             return cls((), ())
         bins = int(column.option or 1)
@@ -113,29 +123,46 @@ class Bins(ColumnEncoder):
         else:
             tops = np.unique(found[np.ceil(len(found) * np.arange(1, bins + 1) / bins).astype(int) - 1])
         lows = distinct[np.concatenate([[0], np.searchsorted(distinct, tops[:-1], side="right")])]
-        return cls(tuple(tops[:-1].tolist()), _spell_ranges(lows, tops, dates), dates)
+        ranges = _spell_ranges(lows, tops, (1 if times else DAY) if dates else None)
+        return cls(tuple(tops[:-1].tolist()), ranges, dates, times, tuple(sorted(set(words))))
+
+    def names(self, column: str) -> list[str]:
+        """Return the attributes' names: of the bins, then of the words."""
+        return [f"{column}={value}" for value in (*self.ranges, *self.words)]
+
+    def _numbers(self, values: pl.Series) -> pl.Series:
+        return as_seconds(values) if self.times else as_days(values) if self.dates else as_numbers(values)
 
     def encode(self, values: pl.Series) -> Entries:
         """Return the entries of a column's values."""
         # A number belongs to the first bin whose edge is not below it, else to the last bin.
-        numbers = as_days(values) if self.dates else as_numbers(values)
+        numbers = self._numbers(values)
         codes = np.searchsorted(self.edges, numbers.fill_null(0).to_numpy(), side="left")
         codes[numbers.is_null().to_numpy() | (not self.ranges)] = -1
+        if self.words:
+            places = locate(pl.Series(self.words), as_texts(values))
+            codes = np.where(places >= 0, places + len(self.ranges), codes)
         return _entries(values, codes)
 
 
-def _spell_ranges(lows: np.ndarray, tops: np.ndarray, dates: bool) -> tuple[str, ...]:
-    """Return the ranges as text, such as 31..38 or 4, with the fewest digits that keep them distinct."""
+def _spell_ranges(lows: np.ndarray, tops: np.ndarray, seconds: int | None) -> tuple[str, ...]:
+    """Return the ranges as text, such as 31..38 or 4, with the fewest digits that keep them distinct.
 
-    def spell(number: float, digits: int) -> str:
-        if dates:
-            return date.fromordinal(date(1970, 1, 1).toordinal() + int(number)).isoformat()
-        return f"{int(number)}" if number.is_integer() and abs(number) < 1e15 else f"{number:.{digits}g}"
+    Numbers that are dates stand for so many seconds each, since 1970.
+    """
+    clock = seconds == 1 and lows[0] >= 0 and tops[-1] < DAY  # times of day, without a date
 
-    for digits in DIGITS:
-        ends = [[spell(number, digits) for number in side.tolist()] for side in (lows, tops)]
+    def spell(number: float, detail: Any) -> str:
+        if seconds:
+            date = np.datetime64(round(number * seconds * 1e6), "us")
+            return str(np.datetime_as_string(date, unit=detail)).removeprefix(CLOCK if clock else "")
+        short = number if number.is_integer() else float(f"{number:.{detail}g}")
+        return f"{int(short)}" if short.is_integer() and abs(short) < 1e15 else f"{number:.{detail}g}"
+
+    for detail in DETAILS[int(clock) :] if seconds == 1 else DETAILS[:1] if seconds else DIGITS:
+        ends = [[spell(number, detail) for number in side.tolist()] for side in (lows, tops)]
         ranges = [low if low == top else f"{low}..{top}" for low, top in zip(*ends, strict=True)]
-        if len(set(ranges)) == len(ranges) and len({*ends[1]}) == len(tops):
+        if len({*ranges}) == len({*ends[1]}) == len(tops) and not (seconds and {*ends[0][1:]} & {*ends[1][:-1]}):
             break
     return tuple(ranges)
 
@@ -185,10 +212,7 @@ class Members(ColumnEncoder):
 
     def split(self, values: pl.Series) -> pl.Series:
         """Return a list of members per row."""
-        if isinstance(values.dtype, pl.List):
-            return values
-        texts = as_texts(values)
-        return texts.str.split(self.separator) if self.separator else texts.reshape((-1, 1)).cast(pl.List(pl.String))
+        return split_list(values, self.separator)
 
     def encode(self, values: pl.Series) -> Entries:
         """Return one entry per distinct member of each row."""
@@ -297,8 +321,12 @@ class Encoder:
         """Return an encoder fitted to a table, whose columns `infer_columns` has described."""
         if missing not in ("none", "attribute"):
             raise ParameterError(f"missing is {missing!r}; give 'none', or 'attribute' for attributes like age=missing")
+        if vectors := odd_columns(column for column in columns if column.kind == "vector"):
+            raise GraphError(f"nodes: {'; '.join(vectors)}")
+        if odd := odd_columns(columns):
+            warnings.warn(f"nodes: {'; '.join(odd)}", ReadingWarning, stacklevel=4)
         used = [column for column in columns if column.kind in ENCODED]
-        parts = {column.name: ENCODERS[column.kind].fit(_plain(frame[column.name]), column) for column in used}
+        parts = {column.name: ENCODERS[column.kind].fit(_plain(frame, column), column) for column in used}
         marked = frozenset(column.name for column in used if column.missing and missing == "attribute")
         return cls(tuple(columns), parts, marked)
 
@@ -330,7 +358,8 @@ class Encoder:
             )
         widths = [len(self.names_of(name)) for name in self.parts]
         starts = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
-        found = [self._encode_column(name, frame[name], start) for name, start in zip(self.parts, starts, strict=False)]
+        columns = [column for column in self.columns if column.name in self.parts]
+        found = [self._encode_column(column, frame, start) for column, start in zip(columns, starts, strict=False)]
         rows = np.concatenate([np.empty(0, np.int32), *(rows for rows, _ in found)])
         codes = np.concatenate([np.empty(0, np.int32), *(codes for _, codes in found)])
         del found  # it may be large
@@ -338,9 +367,9 @@ class Encoder:
         entries = sparse.coo_array((np.ones(len(rows), np.float32), (rows, codes)), (len(frame), int(starts[-1])))
         return compact(entries.tocsr()), self.names
 
-    def _encode_column(self, name: str, series: pl.Series, start: int) -> tuple[np.ndarray, np.ndarray]:
+    def _encode_column(self, column: Column, frame: pl.DataFrame, start: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows and the attributes of a column's entries, both increasing."""
-        values, part = _plain(series), self.parts[name]
+        name, values, part = column.name, _plain(frame, column), self.parts[column.name]
         entries = part.encode(values)
         if len(unknown := entries.unknown):
             what = {Bins: "not numbers or dates as the others are", Flag: "neither true nor false"}.get(
@@ -372,7 +401,7 @@ class Encoder:
     def as_dict(self) -> dict[str, Any]:
         """Return the encoder as plain values, for JSON, without the examples of the columns."""
         columns = [
-            {key: value for key, value in asdict(column).items() if key in SAVED}
+            {key: value for key, value in asdict(column).items() if key in (*SAVED, "notation")}
             | (self.parts[column.name].as_dict() if column.name in self.parts else {})
             for column in self.columns
         ]
@@ -382,7 +411,12 @@ class Encoder:
     def from_dict(cls, saved: Any) -> Self:
         """Return the encoder that `as_dict` described."""
         try:
-            columns = tuple(Column(**{key: column[key] for key in SAVED}) for column in saved["columns"])
+            columns = tuple(
+                Column(
+                    **{key: column[key] for key in SAVED}, notation=(one := column.get("notation")) and Notation(*one)
+                )
+                for column in saved["columns"]
+            )
             parts = {
                 column["name"]: ENCODERS[column["kind"]].from_dict(column)
                 for column in saved["columns"]
@@ -397,10 +431,11 @@ class Encoder:
             ) from None
 
 
-def _plain(series: pl.Series) -> pl.Series:
-    values = plain(series)
+def _plain(frame: pl.DataFrame, column: Column) -> pl.Series:
+    """Return the values of a column of a table."""
+    values = plain(frame[column.name], column.notation)
     if values is None:
         raise GraphError(
-            f"column '{series.name}' of the nodes has type {series.dtype}; ignore it or convert it to text"
+            f"column '{column.name}' of the nodes has type {frame[column.name].dtype}; ignore it or convert it to text"
         )
     return values
