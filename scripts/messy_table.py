@@ -140,7 +140,7 @@ def table() -> str:
         words = [value for value in different if not any(letter.isdigit() for letter in value)]
         shown = list(islice(dict.fromkeys([*different[:SHOWN], *words]), SHOWN + 1))
         values = " · ".join(f"`{value}`" if value else "empty" for value in shown)
-        refused = "refused, see below" if column.kind == "vector" else "none"
+        refused = "refused" if column.kind == "vector" else "none"
         some = names if len(names) <= SHOWN else [*names[: SHOWN - 1], names[-1]]
         attributes = ", ".join(f"`{name}`" for name in some) or refused
         lines.append(f"| {values} | {column.kind} | {column.why} | {attributes} |")

@@ -47,8 +47,8 @@ class Notation(NamedTuple):
 
     def fits(self, texts: pl.Series) -> pl.Series:
         """Return which texts have this notation."""
-        new = self.rewrite(texts)
-        return texts.str.contains(self.pattern) & (new.str.contains(NUMBER) | as_seconds(new).is_not_null())
+        fits = texts.str.contains(self.pattern)
+        return fits & as_seconds(self.rewrite(texts)).is_not_null() if self.pattern in DATES else fits
 
     def rewrite(self, texts: pl.Series) -> pl.Series:
         """Return texts with numbers as 1234.5, dates as 2024-02-29, and null for words that mean a missing value."""
@@ -56,7 +56,7 @@ class Notation(NamedTuple):
         for pattern, replacement in self.steps:
             short = short.str.replace_all(pattern, replacement)
         text = pl.when(text.str.contains(self.pattern)).then(short).otherwise(text)
-        known = ~text.str.to_lowercase().is_in(list(self.missing))
+        known = ~text.str.to_lowercase().is_in(list(self.missing)) if self.missing else True
         return texts.to_frame("text").select(pl.when(known).then(text)).to_series()
 
 
@@ -131,9 +131,14 @@ def as_numbers(values: pl.Series) -> pl.Series:
     return values.cast(pl.Float64, strict=False).fill_nan(None)
 
 
-def hold_dates(known: pl.Series, least: float = 1) -> bool:
-    """Return whether this share of plain values are dates such as 2024-02-29, with or without a time of day."""
-    return known.dtype == pl.String and len(known) > 0 and as_seconds(known).count() >= least * len(known)
+def hold_dates(known: pl.Series) -> bool:
+    """Return whether most plain values, none missing, are dates such as 2024-02-29, with or without a time of day."""
+    return known.dtype == pl.String and as_seconds(sample(known)).count() > MOSTLY * len(sample(known))
+
+
+def sample(known: pl.Series) -> pl.Series:
+    """Return some values, evenly spaced; a few show what most values are."""
+    return known.gather_every(len(known) // SAMPLE + 1)
 
 
 def as_days(values: pl.Series) -> pl.Series:
@@ -260,6 +265,7 @@ EXAMPLES, EXAMPLE_LENGTH = 3, 24
 MOSTLY, NEARLY_ALL = 0.5, 0.9  # shares of distinct values
 PROSE_WORDS, LONG_PROSE_WORDS = 3, 8  # mean number of words per value
 SEPARATORS = {";": 0.2, "|": 0.2, ",": 0.3}  # least share of values that contain the separator, for a list
+SAMPLE = 1000  # values
 NUMBERED_ROWS = 10  # fewer consecutive numbers may be a coincidence
 LARGEST_CODE = 1e20  # larger floats are quantities
 AMOUNT = r"^\p{Sc}|^0[0-9]"  # pieces of an amount such as $59,000 are no members of a list
@@ -353,13 +359,13 @@ def _judge(known: pl.Series, missing: int, distinct: int, written: Column) -> Co
     if _hold_flags(known):
         return column("boolean", "two values, yes and no")
     if known.dtype.is_float() and known.abs().is_between(LARGEST_WHOLE, LARGEST_CODE).all():
-        lost = "holds codes that lost their last digits as floats, and is ignored; store them as text or integers"
+        lost = "is ignored, because its codes lost their last digits as floats; store them as text or integers"
         return column("ignored", "long codes that lost digits as floats", odd=lost)
     if not known.dtype.is_float() and _share(as_texts(known), LONG) >= MOSTLY:
         if distinct <= NEARLY_ALL * len(known):
             return column("category", f"{distinct:,} long codes that repeat")
-        advice = f"holds codes of 16 digits or more, mostly different, and is ignored; give '{name}:number' for bins"
-        return column("ignored", "long codes, different in nearly every row", odd=advice)
+        why = "long codes, different in nearly every row"
+        return column("ignored", why, odd=f"is ignored: it holds {why}; give '{name}:number' for bins")
     if written.kind:
         return written
     if not known.dtype.is_numeric():
@@ -377,8 +383,6 @@ def _judge(known: pl.Series, missing: int, distinct: int, written: Column) -> Co
 
 def _judge_texts(name: str, known: pl.Series, distinct: int) -> Column:
     column = partial(Column, name)
-    if hold_dates(known):
-        return column("number", "all values are dates", BINS)
     if _share(known, LIST) >= NEARLY_ALL:
         return column("list", "lists in JSON", LISTED)
     for separator, share in SEPARATORS.items():
@@ -427,13 +431,15 @@ def _hold_vectors(kind: pl.DataType, values: pl.Series | None) -> bool:
 
 # The notation of numbers and dates is found by trial: the one that fits most values counts.
 
+NUMBER_LIKE = r"^\P{Nd}{0,5}[0-9][0-9\s.,:/'\u2019+TeE-]*\P{Nd}{0,5}$"
 UNIT = r"^([A-Z]{0,2}\p{Sc}|[%‰]|[a-zA-Z°µ]{1,3}[²³]?)$"
 MARKS = {r"\.": ("", ",", r"\s", "['\u2019]"), ",": (r"\.", r"\s", "['\u2019]")}  # decimal marks, thousands separators
-DATES = {  # patterns, and how the text becomes a date such as 2024-02-29
-    "dates": ("^([0-9]{4})[-/.]([0-9]{1,2})[-/.]([0-9]{1,2})", "$1-$2-$3"),
-    "dates, the day first": ("^([0-9]{1,2})[-/.]([0-9]{1,2})[-/.]([0-9]{4})", "$3-$2-$1"),
-    "dates, the month first": ("^([0-9]{1,2})[-/]([0-9]{1,2})[-/]([0-9]{4})", "$3-$1-$2"),
-    "times of day": (r"^([0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?)$", f"{CLOCK}$1"),
+DATES = {  # patterns, how the text becomes a date such as 2024-02-29, and what it is
+    "^[0-9]{4}-": ("", "dates"),
+    "^([0-9]{4})[/.]([0-9]{1,2})[/.]([0-9]{1,2})": ("$1-$2-$3", "dates"),
+    "^([0-9]{1,2})[-/.]([0-9]{1,2})[-/.]([0-9]{4})": ("$3-$2-$1", "dates, the day first"),
+    "^([0-9]{1,2})[-/]([0-9]{1,2})[-/]([0-9]{4})": ("$3-$1-$2", "dates, the month first"),
+    r"^([0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?)$": (f"{CLOCK}$1", "times of day"),
 }
 
 
@@ -441,47 +447,53 @@ def _find_notation(name: str, words: pl.Series) -> Column:
     """Return a column of numbers with the notation of nearly all its texts, none missing, or a column of no kind."""
     unknown = words.str.to_lowercase().is_in([*map(str.lower, UNKNOWN), *NOTED])
     known = words.filter(~unknown)
-    if _share(known, "[0-9]") < MOSTLY or hold_dates(words) or _share(known, LONG) >= MOSTLY:
+    some = sample(known)
+    if _share(some, NUMBER_LIKE) < MOSTLY or _share(some, LONG) >= MOSTLY:
         return Column(name, "", "")
-    tried = [(what, notation, notation.fits(known)) for what, notation in _notations(known)]
+    likely = [pair for pair in _notations(known) if pair[1].fits(some).any()]
+    tried = [(what, notation, notation.fits(known)) for what, notation in likely]
+    if not tried:
+        return Column(name, "", "")
     what, notation, fits = max(tried, key=lambda one: one[2].sum())
     others = known.filter(~fits)
-    if len(others) > MOSTLY * len(known) or _share(notation.rewrite(known.filter(fits)), CODE) > 0:
+    codes = notation.pattern not in DATES and _share(known.filter(fits), "^[^0-9.,]*0[0-9]") > 0
+    if len(others) > MOSTLY * len(known) or codes:
         return Column(name, "", "")
     if len(others) > (1 - NEARLY_ALL) * len(known) or others.n_unique() > BINS:
         few = ", ".join(map(repr, others.unique(maintain_order=True).head(EXAMPLES)))
         return Column(name, "", "", odd=f"is not read as {what}, because some values, such as {few}, are not")
-    if [one.sum() for other, _, one in tried if other.endswith("first")] == [fits.sum()] * 2:
+    if [one.sum() for other, _, one in tried if "first" in other] == [fits.sum()] * 2:
         return Column(name, "", "", odd="may hold dates with the day or the month first; write dates as 2024-02-29")
     kept = others.filter(others.is_duplicated() & ~others.str.contains("[0-9]")).unique().sort()
     gone = pl.concat([words.filter(unknown & ~words.is_in(UNKNOWN)), others.filter(~others.is_in(kept.implode()))])
     notes = [
-        f"{', '.join(map(repr, found.unique(maintain_order=True).head(EXAMPLES)))} {meaning}"
-        for found, meaning in ((gone, "is missing"), (kept, "has its own attribute"))
+        f"{', '.join(map(repr, found.unique(maintain_order=True).head(EXAMPLES)))} as {meaning}"
+        for found, meaning in ((gone, "missing"), (kept, "a category"))
         if len(found)
     ]
+    why = f"{what}, with {' and '.join(notes)}" if notes else what
     missing = dict.fromkeys([*map(str.lower, UNKNOWN), *NOTED, *gone.str.to_lowercase().unique().sort()])
-    odd = f"is read as {what}; {'; '.join(notes)}" if notes else ""
-    return Column(
-        name, "number", "; ".join([what, *notes]), BINS, odd=odd, notation=notation._replace(missing=tuple(missing))
-    )
+    notation = notation._replace(missing=tuple(missing))
+    return Column(name, "number", why, BINS, odd=f"is read as {why}" if notes else "", notation=notation)
 
 
-def _notations(known: pl.Series) -> Iterator[tuple[str, Notation]]:
+def _notations(texts: pl.Series) -> Iterator[tuple[str, Notation]]:
     """Yield the notations that texts may have, and what they hold in words."""
-    for what, (pattern, date) in DATES.items():
-        yield what, Notation(pattern, ((pattern, date),))
-    unit = str(known.str.replace_all("[0-9][eE][+-]?[0-9]|[0-9\\s.,'\u2019+−-]", "").mode().sort()[0])
+    for pattern, (date, what) in DATES.items():
+        yield what, Notation(pattern, ((pattern, date),) if date else ())
+    unit = str(sample(texts).str.replace_all("[0-9][eE][+-]?[0-9]|[0-9\\s.,'\u2019+−-]", "").mode().sort()[0])
     own = re.escape(unit) if _share(pl.Series([unit]), UNIT) else ""
     before = rf"(?:{own}\s{'+' if own[-1:].isalpha() else '*'})?" if own else ""  # A1 is a name
+    what = f"numbers in {unit}" if own else "numbers"
+    comma, lists = (_share(texts, pattern) > 0 for pattern in (",", ",.*,"))
     for mark, group in ((mark, group) for mark, groups in MARKS.items() for group in groups):
-        if mark == "," and _share(known, ",.*,") > 0:  # a list
+        grouped = group and _share(texts, rf"[0-9]{group}[0-9]") > 0
+        if (mark == "," and (lists or not (comma or grouped))) or (mark != "," and group and not grouped):
             continue
         pieces = r"(?:,[0-9]{2,3})*,[0-9]{3}" if group == "," else rf"(?:{group}[0-9]{{3}})+"  # 1,00,000 is a lakh
         whole = rf"(?:[1-9][0-9]{{0,2}}{pieces}|[0-9]+)" if group else "[0-9]+"
         number = rf"(?:{whole}(?:{mark}[0-9]*)?|{mark}[0-9]+)(?:[eE][+-]?[0-9]+)?"
         pattern = rf"^[+−-]?\s?{before}[+−-]?{number}(?:\s?{own})?$"
-        steps = ("|".join(filter(None, (r"\s", group, own))), ""), ("−", "-"), (",", ".")
-        marks = ["thousands separators"] if group and _share(known, rf"[0-9]{group}[0-9]{{3}}") > 0 else []
-        how = " and ".join([*marks, *["a decimal comma"] * (mark == ",")])
-        yield (f"numbers in {unit}" if own else "numbers") + (f" with {how}" if how else ""), Notation(pattern, steps)
+        steps = *((one, "") for one in (r"\s", group, own) if one), ("−", "-"), (",", ".")
+        marks = [*["thousands separators"] * bool(grouped), *["a decimal comma"] * (mark == "," and comma)]
+        yield f"{what} with {' and '.join(marks)}" if marks else what, Notation(pattern, steps)

@@ -17,7 +17,6 @@ from neural_brane.graph.columns import (
     DAY,
     ENCODED,
     MISSING,
-    MOSTLY,
     Column,
     Notation,
     as_days,
@@ -109,7 +108,7 @@ class Bins(ColumnEncoder):
     @classmethod
     def fit(cls, values: pl.Series, column: Column) -> Self:
         """Return bins that end at quantiles, which are numbers of the column; equal numbers share a bin."""
-        dates = hold_dates(values.drop_nulls(), MOSTLY)
+        dates = hold_dates(values.drop_nulls())
         times = dates and bool((as_seconds(values) % DAY != 0).any())
         numbers = cls((), (), dates, times)._numbers(values)
         words = as_texts(values).filter(numbers.is_null() & values.is_not_null()) if column.notation else ()
@@ -162,7 +161,8 @@ def _spell_ranges(lows: np.ndarray, tops: np.ndarray, seconds: int | None) -> tu
     for detail in DETAILS[int(clock) :] if seconds == 1 else DETAILS[:1] if seconds else DIGITS:
         ends = [[spell(number, detail) for number in side.tolist()] for side in (lows, tops)]
         ranges = [low if low == top else f"{low}..{top}" for low, top in zip(*ends, strict=True)]
-        if len({*ranges}) == len({*ends[1]}) == len(tops) and not (seconds and {*ends[0][1:]} & {*ends[1][:-1]}):
+        apart = not seconds or all(low != top for low, top in zip(ends[0][1:], ends[1], strict=False))
+        if apart and len({*ranges}) == len({*ends[1]}) == len(tops):
             break
     return tuple(ranges)
 

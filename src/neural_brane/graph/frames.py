@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -306,6 +307,6 @@ def series_of(name: str, values: list[Any]) -> pl.Series:
             floats = [value if value is None else np.hstack([*value, ()]).astype(float).tolist() for value in values]
             return pl.Series(name, floats, dtype=pl.List(pl.Float64))
         return pl.Series(name, [value if value is None else [str(one) for one in value] for value in values])
-    alike = any(kinds <= one for one in ({str}, {bool, np.bool_}, {int, np.int64}, {int, float}))
+    alike = any(kinds <= one for one in ({str}, {bool, np.bool_}, {int, np.int64}, {int, float}, {timedelta}))
     texts = values if alike else [value if value is None else str(value) for value in values]
     return pl.Series(name, texts, strict=kinds != {int, float})
