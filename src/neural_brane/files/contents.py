@@ -268,17 +268,16 @@ def inspect_file(path: Path) -> Report:
 def inspect_nodes(path: Path, linked: np.ndarray | None) -> Report:
     """Return a report on a table of nodes; compare its ids with those of the nodes in edges, `linked`."""
     table = read_frame(path, what="table of nodes", titled=True)
-    report = _report_table(table)
     if linked is None or not len(linked):
-        return report
+        return _report_table(table)
     try:
         best = choose_id(as_frame(table.frame, "nodes"), table.place, linked=linked)
     except GraphError as error:
+        report = _report_table(table)
         report.problems.append(str(error))
         return report
+    report = _report_table(table, best)
     found = locate(linked, as_texts(table.frame[best]).fill_null(""))
-    report.columns = infer_columns(table.frame, id=best)
-    report.problems = _problems(report.columns)
     places = np.unique(found[found >= 0])
     report.counts |= {"column of ids": best, "nodes of the edges with a row": len(places)}
     if len(places) < len(linked):
@@ -314,9 +313,9 @@ def _inspect_table(table: FrameFile) -> Report:
     return _add_edges(report, Edges(ids, ends, found.weights, 0, report.description))
 
 
-def _report_table(table: FrameFile) -> Report:
+def _report_table(table: FrameFile, id: str | None = None) -> Report:
     head = table.frame.head(SHOWN)
-    report = Report(table.path, table.description, {"rows": len(table.frame)}, infer_columns(table.frame))
+    report = Report(table.path, table.description, {"rows": len(table.frame)}, infer_columns(table.frame, id=id))
     report.problems = _problems(report.columns)
     report.titles = head.columns
     report.rows = [["" if value is None else str(value) for value in row] for row in head.iter_rows()]

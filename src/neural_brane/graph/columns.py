@@ -18,11 +18,8 @@ from neural_brane.graph.lazy import pl
 
 MISSING = ("", *MISSING_WORDS)
 UNKNOWN = ("NA", "N/A", "n/a", "-", "?")  # missing among numbers; among words NA may be Namibia
-# Among numbers and dates, these words, in lower case, are missing too; the table of columns says so.
-NOTED = (
-    *("unknown", "none", "missing", "nan", "null", "n.a.", "--", ".", "#n/a", "#div/0!", "#num!", "#value!"),
-    *("inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"),
-)
+# More words that are missing among numbers and dates, in any case; the table of columns says so.
+NOTED = r"unknown|none|missing|nan?|null|n\.a\.|n/a|-|--|\.|\?|[+-]?inf(?:inity)?|#[a-z0-9/]+[!?]?"
 TRUE, FALSE = ("true", "yes", "y", "t", "on", "1"), ("false", "no", "n", "f", "off", "0")
 NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"  # \d would match the digits of every script
 WHOLE = r"^[+-]?[0-9]+$"
@@ -43,7 +40,7 @@ class Notation(NamedTuple):
 
     pattern: str  # texts that are rewritten
     steps: tuple[tuple[str, str], ...]  # patterns, and what replaces them
-    missing: tuple[str, ...] = ()  # words that stand for no value, in lower case
+    missing: str = "^$"  # words that stand for no value
 
     def fits(self, texts: pl.Series) -> pl.Series:
         """Return which texts have this notation."""
@@ -56,8 +53,7 @@ class Notation(NamedTuple):
         for pattern, replacement in self.steps:
             short = short.str.replace_all(pattern, replacement)
         text = pl.when(text.str.contains(self.pattern)).then(short).otherwise(text)
-        known = ~text.str.to_lowercase().is_in(list(self.missing)) if self.missing else True
-        return texts.to_frame("text").select(pl.when(known).then(text)).to_series()
+        return texts.to_frame("text").select(pl.when(~text.str.contains(self.missing)).then(text)).to_series()
 
 
 def plain(series: pl.Series, notation: Notation | None = None) -> pl.Series | None:
@@ -131,16 +127,6 @@ def as_numbers(values: pl.Series) -> pl.Series:
     return values.cast(pl.Float64, strict=False).fill_nan(None)
 
 
-def hold_dates(known: pl.Series) -> bool:
-    """Return whether most plain values, none missing, are dates such as 2024-02-29, with or without a time of day."""
-    return known.dtype == pl.String and as_seconds(sample(known)).count() > MOSTLY * len(sample(known))
-
-
-def sample(known: pl.Series) -> pl.Series:
-    """Return some values, evenly spaced; a few show what most values are."""
-    return known.gather_every(len(known) // SAMPLE + 1)
-
-
 def as_days(values: pl.Series) -> pl.Series:
     """Return dates as days since 1970, in Float64; values that are not dates become null."""
     days = as_texts(values).str.extract("^([0-9]+-[0-9]+-[0-9]+)").str.to_date("%Y-%m-%d", strict=False)
@@ -151,8 +137,7 @@ def as_seconds(values: pl.Series) -> pl.Series:
     """Return dates with times of day as seconds since 1970 in UTC; values that are not dates become null."""
     parts = as_texts(values).str.extract_groups(STAMP).struct.unnest()
     hour, minute, second, zone, past = (pl.col(name).cast(pl.Float64).fill_null(0) for name in parts.columns[1:])
-    past = pl.when(pl.col("zone").str.starts_with("-")).then(-past).otherwise(past)
-    clock = parts.select((hour - zone) * 3600 + (minute - past) * 60 + second).to_series()
+    clock = parts.select((hour - zone) * 3600 + (minute - zone.sign() * past) * 60 + second).to_series()
     return as_days(parts["day"]) * DAY + clock
 
 
@@ -175,21 +160,18 @@ def split_list(values: pl.Series, separator: str | None) -> pl.Series:
         return values
     texts = as_texts(values)
     if separator == LISTED:
-        lists = [None if text is None else _members(text) for text in texts.to_list()]
-        return pl.Series(values.name, lists, dtype=pl.List(pl.String))
+        return pl.Series([text if text is None else _members(text) for text in texts], dtype=pl.List(pl.String))
     return texts.str.split(separator) if separator else texts.reshape((-1, 1)).cast(pl.List(pl.String))
 
 
 def _members(text: str) -> list[str]:
     with suppress(ValueError, RecursionError):
-        found = json.loads(text)
-        if isinstance(found, list):
+        if isinstance(found := json.loads(text), list):
             return [one if isinstance(one, str) else json.dumps(one) for one in found]
     return [max(groups) for groups in _MEMBER.findall(text)]
 
 
 ENCODED = ("category", "number", "boolean", "list", "text")  # kinds that become attributes
-KINDS = (*ENCODED, "id", "label", "ignored", "vector")
 EXPECTED = (
     "write NAME:KIND or NAME:KIND:OPTION, as in age:number:8 (bins), tags:list:; (separator), bio:text:2 (least nodes "
     f"per word), country:category, member:boolean; kinds are {', '.join(ENCODED)} and ignored"
@@ -202,13 +184,13 @@ class Column:
     """A column of a table of nodes."""
 
     name: str
-    kind: str  # one of KINDS; only the kinds in ENCODED become attributes
-    why: str  # reason for the kind
+    kind: str = ""  # one of ENCODED, which become attributes, or id, label, ignored or vector
+    why: str = ""  # reason for the kind
     option: int | str | None = None  # bins of numbers, separator of a list, or least nodes per word
     missing: int = 0  # rows without a value
     distinct: int = 0  # different values
     examples: tuple[str, ...] = ()  # some values to print; files do not keep them
-    notation: Notation | None = None  # how its texts are written, unless plainly
+    notation: Notation | None = None  # how its texts are written, unless plainly; files do not keep it here
     odd: str = ""  # what a person should know about how it is read; files do not keep it
 
 
@@ -265,16 +247,10 @@ EXAMPLES, EXAMPLE_LENGTH = 3, 24
 MOSTLY, NEARLY_ALL = 0.5, 0.9  # shares of distinct values
 PROSE_WORDS, LONG_PROSE_WORDS = 3, 8  # mean number of words per value
 SEPARATORS = {";": 0.2, "|": 0.2, ",": 0.3}  # least share of values that contain the separator, for a list
-SAMPLE = 1000  # values
 NUMBERED_ROWS = 10  # fewer consecutive numbers may be a coincidence
-LARGEST_CODE = 1e20  # larger floats are quantities
 AMOUNT = r"^\p{Sc}|^0[0-9]"  # pieces of an amount such as $59,000 are no members of a list
 LIST = r"(?s)^\[.*\]$"  # as JSON and Python print a list
 VECTOR = r"^\[[\s\[0-9,eE+-]*\.[\s\[\]0-9.,eE+-]*\]$"
-VECTORS = (
-    "holds vectors of numbers, which attributes cannot hold yet; leave it out with --ignore {name} or "
-    "ignore=['{name}'], or reduce the vectors to categories"
-)
 
 
 def infer_columns(
@@ -317,18 +293,10 @@ def odd_columns(columns: Iterable[Column]) -> list[str]:
 
 def _describe(series: pl.Series, given: ColumnKind | None) -> Column:
     """Return a column with its counts and its kind, which is given or else inferred from the values."""
-    name, values = series.name, plain(series)
-    if (given is None or given.kind in ENCODED) and _hold_vectors(series.dtype, values):
-        return Column(name, "vector", "holds vectors of numbers", odd=VECTORS.format(name=name))
-    if values is None:
-        return Column(name, "ignored", f"holds {series.dtype}, which cannot be encoded")
-    written = Column(name, "number" if series.dtype == pl.Duration else "", "durations in seconds", BINS)
-    if values.dtype == pl.String and (given is None or given.kind == "number"):
-        written = _find_notation(name, values.drop_nulls())
-        values = values if written.notation is None else plain(series, written.notation)
-    elif series.dtype.is_float() and series.is_infinite().any():
-        odd = "holds infinite numbers, which are missing"
-        written = Column(name, "number", "numbers; infinite ones are missing", BINS, odd=odd)
+    written = _find_type(series, given)
+    values = plain(series, written.notation)
+    if values is None or written.kind == "vector":
+        return written
     known = values.drop_nulls()
     missing, distinct, first = values.null_count(), known.n_unique(), known.head(50)
     texts = first.list.join("; ") if isinstance(first.dtype, pl.List) else as_texts(first)
@@ -343,8 +311,27 @@ def _describe(series: pl.Series, given: ColumnKind | None) -> Column:
             option = max(separators, key=lambda separator: known.str.contains(separator, literal=True).sum())
         elif option is None:
             option = {"number": BINS, "text": WORD_NODES}.get(given.kind)
-        column = Column(name, given.kind, "as given", option, odd=written.odd if written.kind else "")
+        column = replace(written, kind=given.kind, why="as given", option=option, odd=written.kind and written.odd)
     return replace(column, missing=missing, distinct=distinct, examples=examples, notation=written.notation)
+
+
+def _find_type(series: pl.Series, given: ColumnKind | None) -> Column:
+    """Return a column of vectors, of numbers that are not written plainly, or of no kind yet."""
+    name, values = series.name, plain(series)
+    vectors = isinstance(series.dtype, pl.List | pl.Array) and "Float" in str(series.dtype)
+    texts = pl.Series([], dtype=pl.String) if values is None or values.dtype != pl.String else values.drop_nulls()
+    if (vectors or _share(texts, VECTOR) >= NEARLY_ALL) and (given is None or given.kind in ENCODED):
+        mend = f"leave it out with --ignore {name} or ignore=['{name}'], or reduce the vectors to categories"
+        odd = f"holds vectors of numbers, which attributes cannot hold yet; {mend}"
+        return Column(name, "vector", "holds vectors of numbers", odd=odd)
+    if values is None:
+        return Column(name, "ignored", f"holds {series.dtype}, which cannot be encoded")
+    if len(texts) and (given is None or given.kind == "number"):
+        return _find_notation(name, texts)
+    if series.dtype.is_float() and series.is_infinite().any():
+        why = "numbers, with infinite ones as missing"
+        return Column(name, "number", why, BINS, odd=f"is read as {why}")
+    return Column(name, "number", "durations in seconds", BINS) if series.dtype == pl.Duration else Column(name)
 
 
 def _judge(known: pl.Series, missing: int, distinct: int, written: Column) -> Column:
@@ -358,14 +345,14 @@ def _judge(known: pl.Series, missing: int, distinct: int, written: Column) -> Co
         return column("ignored", "every row has the same value")
     if _hold_flags(known):
         return column("boolean", "two values, yes and no")
-    if known.dtype.is_float() and known.abs().is_between(LARGEST_WHOLE, LARGEST_CODE).all():
-        lost = "is ignored, because its codes lost their last digits as floats; store them as text or integers"
-        return column("ignored", "long codes that lost digits as floats", odd=lost)
+    if known.dtype.is_float() and known.abs().is_between(LARGEST_WHOLE, 1e20).all():
+        odd = "holds codes that lost their last digits as floats, and is ignored; store them as text or integers"
+        return column("ignored", "long codes that lost digits as floats", odd=odd)
     if not known.dtype.is_float() and _share(as_texts(known), LONG) >= MOSTLY:
         if distinct <= NEARLY_ALL * len(known):
             return column("category", f"{distinct:,} long codes that repeat")
-        why = "long codes, different in nearly every row"
-        return column("ignored", why, odd=f"is ignored: it holds {why}; give '{name}:number' for bins")
+        odd = f"holds long codes and is ignored; give '{name}:number' for bins"
+        return column("ignored", "long codes, different in nearly every row", odd=odd)
     if written.kind:
         return written
     if not known.dtype.is_numeric():
@@ -416,17 +403,9 @@ def _share(texts: pl.Series, pattern: str) -> float:
 
 def _hold_flags(known: pl.Series) -> bool:
     """Return whether values mean true and false; spellings may be mixed, but one pair, such as yes and no, is whole."""
-    words = [] if known.dtype.is_float() else as_texts(known.unique().head(100)).str.to_lowercase()
-    if known.dtype == pl.Boolean or set(words) in ({"yes"}, {"true"}):  # the others are missing
-        return True
-    return {*TRUE, *FALSE}.issuperset(words) and any({*pair} <= set(words) for pair in zip(TRUE, FALSE, strict=True))
-
-
-def _hold_vectors(kind: pl.DataType, values: pl.Series | None) -> bool:
-    """Return whether a column holds lists of floats, or texts of such lists."""
-    if isinstance(kind, pl.List | pl.Array):
-        return kind.inner.is_float() or _hold_vectors(kind.inner, None)  # type: ignore[union-attr, arg-type]
-    return values is not None and values.dtype == pl.String and _share(values.drop_nulls(), VECTOR) >= NEARLY_ALL
+    words = set(as_texts(known.unique().head(100)).str.to_lowercase())
+    whole = any({*pair} <= words <= {*TRUE, *FALSE} for pair in zip(TRUE, FALSE, strict=True))
+    return whole or known.dtype == pl.Boolean or words in ({"yes"}, {"true"})  # the others are missing
 
 
 # The notation of numbers and dates is found by trial: the one that fits most values counts.
@@ -445,25 +424,22 @@ DATES = {  # patterns, how the text becomes a date such as 2024-02-29, and what 
 
 def _find_notation(name: str, words: pl.Series) -> Column:
     """Return a column of numbers with the notation of nearly all its texts, none missing, or a column of no kind."""
-    unknown = words.str.to_lowercase().is_in([*map(str.lower, UNKNOWN), *NOTED])
+    unknown = words.str.contains(rf"(?i)^(?:{NOTED})$")
     known = words.filter(~unknown)
-    some = sample(known)
+    some = known.gather_every(len(known) // 1000 + 1)  # a few show what most are
     if _share(some, NUMBER_LIKE) < MOSTLY or _share(some, LONG) >= MOSTLY:
-        return Column(name, "", "")
-    likely = [pair for pair in _notations(known) if pair[1].fits(some).any()]
-    tried = [(what, notation, notation.fits(known)) for what, notation in likely]
-    if not tried:
-        return Column(name, "", "")
-    what, notation, fits = max(tried, key=lambda one: one[2].sum())
+        return Column(name)
+    tried = [(one.fits(known), what, one) for what, one in _notations(known, some) if one.fits(some).any()]
+    fits, what, notation = max(tried, key=lambda one: one[0].sum(), default=(known.is_null(), "", Notation("", ())))
     others = known.filter(~fits)
     codes = notation.pattern not in DATES and _share(known.filter(fits), "^[^0-9.,]*0[0-9]") > 0
     if len(others) > MOSTLY * len(known) or codes:
-        return Column(name, "", "")
-    if len(others) > (1 - NEARLY_ALL) * len(known) or others.n_unique() > BINS:
+        return Column(name)
+    if fits.sum() < NEARLY_ALL * len(known) or others.n_unique() > BINS:
         few = ", ".join(map(repr, others.unique(maintain_order=True).head(EXAMPLES)))
-        return Column(name, "", "", odd=f"is not read as {what}, because some values, such as {few}, are not")
-    if [one.sum() for other, _, one in tried if "first" in other] == [fits.sum()] * 2:
-        return Column(name, "", "", odd="may hold dates with the day or the month first; write dates as 2024-02-29")
+        return Column(name, odd=f"is not read as {what}, because some values, such as {few}, are not")
+    if [one.sum() for one, other, _ in tried if "first" in other] == [fits.sum()] * 2:
+        return Column(name, odd="may hold dates with the day or the month first; write dates as 2024-02-29")
     kept = others.filter(others.is_duplicated() & ~others.str.contains("[0-9]")).unique().sort()
     gone = pl.concat([words.filter(unknown & ~words.is_in(UNKNOWN)), others.filter(~others.is_in(kept.implode()))])
     notes = [
@@ -472,16 +448,15 @@ def _find_notation(name: str, words: pl.Series) -> Column:
         if len(found)
     ]
     why = f"{what}, with {' and '.join(notes)}" if notes else what
-    missing = dict.fromkeys([*map(str.lower, UNKNOWN), *NOTED, *gone.str.to_lowercase().unique().sort()])
-    notation = notation._replace(missing=tuple(missing))
+    notation = notation._replace(missing=rf"(?i)^(?:{'|'.join([NOTED, *map(re.escape, gone.unique().sort())])})$")
     return Column(name, "number", why, BINS, odd=f"is read as {why}" if notes else "", notation=notation)
 
 
-def _notations(texts: pl.Series) -> Iterator[tuple[str, Notation]]:
+def _notations(texts: pl.Series, some: pl.Series) -> Iterator[tuple[str, Notation]]:
     """Yield the notations that texts may have, and what they hold in words."""
     for pattern, (date, what) in DATES.items():
         yield what, Notation(pattern, ((pattern, date),) if date else ())
-    unit = str(sample(texts).str.replace_all("[0-9][eE][+-]?[0-9]|[0-9\\s.,'\u2019+−-]", "").mode().sort()[0])
+    unit = str(some.str.replace_all("[0-9][eE][+-]?[0-9]|[0-9\\s.,'\u2019+−-]", "").mode().sort()[0])
     own = re.escape(unit) if _share(pl.Series([unit]), UNIT) else ""
     before = rf"(?:{own}\s{'+' if own[-1:].isalpha() else '*'})?" if own else ""  # A1 is a name
     what = f"numbers in {unit}" if own else "numbers"

@@ -14,6 +14,7 @@ from neural_brane.errors import GraphError, ParameterError, ReadingWarning
 from neural_brane.graph.adjacency import compact
 from neural_brane.graph.columns import (
     CLOCK,
+    DATES,
     DAY,
     ENCODED,
     MISSING,
@@ -24,7 +25,6 @@ from neural_brane.graph.columns import (
     as_numbers,
     as_seconds,
     as_texts,
-    hold_dates,
     odd_columns,
     plain,
     split_list,
@@ -99,16 +99,17 @@ class Bins(ColumnEncoder):
     bin belong to the last. Words that repeat among the numbers have an attribute each: `age=retired`.
     """
 
+    named_by: ClassVar[tuple[str, str]] = ("=", "ranges")
     edges: tuple[float, ...]  # the largest number of every bin except the last
-    ranges: tuple[str, ...]
+    ranges: tuple[str, ...]  # the words come last
     dates: bool = False  # True if the numbers are days since 1970
     times: bool = False  # True if they are seconds since 1970
-    words: tuple[str, ...] = ()
+    notation: Notation | None = None  # how texts are written
 
     @classmethod
     def fit(cls, values: pl.Series, column: Column) -> Self:
         """Return bins that end at quantiles, which are numbers of the column; equal numbers share a bin."""
-        dates = hold_dates(values.drop_nulls())
+        dates = column.notation is not None and column.notation.pattern in DATES
         times = dates and bool((as_seconds(values) % DAY != 0).any())
         numbers = cls((), (), dates, times)._numbers(values)
         words = as_texts(values).filter(numbers.is_null() & values.is_not_null()) if column.notation else ()
@@ -123,11 +124,7 @@ class Bins(ColumnEncoder):
             tops = np.unique(found[np.ceil(len(found) * np.arange(1, bins + 1) / bins).astype(int) - 1])
         lows = distinct[np.concatenate([[0], np.searchsorted(distinct, tops[:-1], side="right")])]
         ranges = _spell_ranges(lows, tops, (1 if times else DAY) if dates else None)
-        return cls(tuple(tops[:-1].tolist()), ranges, dates, times, tuple(sorted(set(words))))
-
-    def names(self, column: str) -> list[str]:
-        """Return the attributes' names: of the bins, then of the words."""
-        return [f"{column}={value}" for value in (*self.ranges, *self.words)]
+        return cls(tuple(tops[:-1].tolist()), (*ranges, *sorted(set(words))), dates, times, column.notation)
 
     def _numbers(self, values: pl.Series) -> pl.Series:
         return as_seconds(values) if self.times else as_days(values) if self.dates else as_numbers(values)
@@ -137,18 +134,13 @@ class Bins(ColumnEncoder):
         # A number belongs to the first bin whose edge is not below it, else to the last bin.
         numbers = self._numbers(values)
         codes = np.searchsorted(self.edges, numbers.fill_null(0).to_numpy(), side="left")
-        codes[numbers.is_null().to_numpy() | (not self.ranges)] = -1
-        if self.words:
-            places = locate(pl.Series(self.words), as_texts(values))
-            codes = np.where(places >= 0, places + len(self.ranges), codes)
+        others = np.flatnonzero(numbers.is_null().to_numpy() | (not self.ranges))
+        codes[others] = locate(pl.Series(self.ranges, dtype=pl.String), as_texts(values.gather(others)))
         return _entries(values, codes)
 
 
 def _spell_ranges(lows: np.ndarray, tops: np.ndarray, seconds: int | None) -> tuple[str, ...]:
-    """Return the ranges as text, such as 31..38 or 4, with the fewest digits that keep them distinct.
-
-    Numbers that are dates stand for so many seconds each, since 1970.
-    """
+    """Return ranges of numbers, or of dates in some seconds, as text with the fewest digits that keep them distinct."""
     clock = seconds == 1 and lows[0] >= 0 and tops[-1] < DAY  # times of day, without a date
 
     def spell(number: float, detail: Any) -> str:
@@ -326,7 +318,7 @@ class Encoder:
         if odd := odd_columns(columns):
             warnings.warn(f"nodes: {'; '.join(odd)}", ReadingWarning, stacklevel=4)
         used = [column for column in columns if column.kind in ENCODED]
-        parts = {column.name: ENCODERS[column.kind].fit(_plain(frame, column), column) for column in used}
+        parts = {column.name: ENCODERS[column.kind].fit(_plain(frame[column.name], column), column) for column in used}
         marked = frozenset(column.name for column in used if column.missing and missing == "attribute")
         return cls(tuple(columns), parts, marked)
 
@@ -358,8 +350,7 @@ class Encoder:
             )
         widths = [len(self.names_of(name)) for name in self.parts]
         starts = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
-        columns = [column for column in self.columns if column.name in self.parts]
-        found = [self._encode_column(column, frame, start) for column, start in zip(columns, starts, strict=False)]
+        found = [self._encode_column(name, frame[name], start) for name, start in zip(self.parts, starts, strict=False)]
         rows = np.concatenate([np.empty(0, np.int32), *(rows for rows, _ in found)])
         codes = np.concatenate([np.empty(0, np.int32), *(codes for _, codes in found)])
         del found  # it may be large
@@ -367,9 +358,9 @@ class Encoder:
         entries = sparse.coo_array((np.ones(len(rows), np.float32), (rows, codes)), (len(frame), int(starts[-1])))
         return compact(entries.tocsr()), self.names
 
-    def _encode_column(self, column: Column, frame: pl.DataFrame, start: int) -> tuple[np.ndarray, np.ndarray]:
+    def _encode_column(self, name: str, series: pl.Series, start: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows and the attributes of a column's entries, both increasing."""
-        name, values, part = column.name, _plain(frame, column), self.parts[column.name]
+        values, part = _plain(series, self.parts[name]), self.parts[name]
         entries = part.encode(values)
         if len(unknown := entries.unknown):
             what = {Bins: "not numbers or dates as the others are", Flag: "neither true nor false"}.get(
@@ -401,7 +392,7 @@ class Encoder:
     def as_dict(self) -> dict[str, Any]:
         """Return the encoder as plain values, for JSON, without the examples of the columns."""
         columns = [
-            {key: value for key, value in asdict(column).items() if key in (*SAVED, "notation")}
+            {key: value for key, value in asdict(column).items() if key in SAVED}
             | (self.parts[column.name].as_dict() if column.name in self.parts else {})
             for column in self.columns
         ]
@@ -411,12 +402,7 @@ class Encoder:
     def from_dict(cls, saved: Any) -> Self:
         """Return the encoder that `as_dict` described."""
         try:
-            columns = tuple(
-                Column(
-                    **{key: column[key] for key in SAVED}, notation=(one := column.get("notation")) and Notation(*one)
-                )
-                for column in saved["columns"]
-            )
+            columns = tuple(Column(**{key: column[key] for key in SAVED}) for column in saved["columns"])
             parts = {
                 column["name"]: ENCODERS[column["kind"]].from_dict(column)
                 for column in saved["columns"]
@@ -431,11 +417,11 @@ class Encoder:
             ) from None
 
 
-def _plain(frame: pl.DataFrame, column: Column) -> pl.Series:
-    """Return the values of a column of a table."""
-    values = plain(frame[column.name], column.notation)
+def _plain(series: pl.Series, rule: Column | AnyEncoder) -> pl.Series:
+    notation = getattr(rule, "notation", None)
+    values = plain(series, notation and Notation(*notation))  # a saved one is a tuple
     if values is None:
         raise GraphError(
-            f"column '{column.name}' of the nodes has type {frame[column.name].dtype}; ignore it or convert it to text"
+            f"column '{series.name}' of the nodes has type {series.dtype}; ignore it or convert it to text"
         )
     return values

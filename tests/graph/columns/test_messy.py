@@ -45,26 +45,31 @@ def test_the_table_of_messy_columns_is_made_from_the_code(load_script):
 
 def test_every_kind_of_table_gives_the_same_attributes(load_script, tmp_path):
     messy = load_script("messy_table")
-    for at, case in enumerate(messy.CASES):
-        table = messy.frame(case)
-        column, names = messy.read_column(table)
-        rows = [[row, "" if value is None else value] for row, value in enumerate(case.values)]
-        tables = {}
-        for suffix, separator in ((".csv", ","), (".tsv", "\t")) if case.texts else ():
-            with (tmp_path / f"{at}{suffix}").open("w", newline="", encoding="utf-8") as file:
-                csv.writer(file, delimiter=separator).writerows([["row", case.name], *rows])
-            tables[suffix] = read_frame(tmp_path / f"{at}{suffix}", what="table", titled=True).frame.select(case.name)
-        table.write_parquet(tmp_path / f"{at}.parquet")
-        tables["parquet"] = read_frame(tmp_path / f"{at}.parquet", what="table").frame
-        if table[case.name].dtype != pl.Duration:
-            table.with_row_index("row").write_ndjson(tmp_path / f"{at}.jsonl")
-            tables["jsonl"] = read_frame(tmp_path / f"{at}.jsonl", what="table").frame.select(case.name)
-        tables["pandas"] = as_frame(pd.DataFrame({case.name: case.values}), "nodes").table
-        tables["objects"] = as_frame(pd.DataFrame({case.name: pd.Series(case.values, dtype=object)}), "nodes").table
-        tables["arrow"] = as_frame(table.to_arrow(), "nodes").table
-        for form, one in tables.items():
-            found, attributes = messy.read_column(one)
-            assert (found.kind, attributes, found.missing) == (column.kind, names, column.missing), (form, case)
+    cases = [case._replace(name=f"{case.name}_{at}") for at, case in enumerate(messy.CASES)]
+    whole = pl.concat([messy.frame(case) for case in cases], how="horizontal")
+    objects = {case.name: pd.Series(case.values, dtype=object) for case in cases}
+    tables = {
+        "pandas": as_frame(pd.DataFrame({case.name: case.values for case in cases}), "nodes").table,
+        "objects": as_frame(pd.DataFrame(objects), "nodes").table,
+        "arrow": as_frame(whole.to_arrow(), "nodes").table,
+    }
+    texts = [case for case in cases if case.texts]
+    rows = [
+        ["" if value is None else value for value in row] for row in zip(*(case.values for case in texts), strict=True)
+    ]
+    for suffix, separator in ((".csv", ","), (".tsv", "\t")):
+        with (tmp_path / f"t{suffix}").open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file, delimiter=separator).writerows([[case.name for case in texts], *rows])
+    whole.write_parquet(tmp_path / "t.parquet")
+    whole.select(pl.exclude(pl.Duration)).write_ndjson(tmp_path / "t.jsonl")
+    for suffix in (".csv", ".tsv", ".parquet", ".jsonl"):
+        tables[suffix] = read_frame(tmp_path / f"t{suffix}", what="table", titled=True).frame
+    for case in cases:
+        column, names = messy.read_column(messy.frame(case))
+        for form, table in tables.items():
+            if case.name in table.columns:
+                found, attributes = messy.read_column(table.select(case.name))
+                assert (found.kind, attributes, found.missing) == (column.kind, names, column.missing), (form, case)
 
 
 @pytest.mark.parametrize(
@@ -142,6 +147,7 @@ def test_times_with_offsets_are_compared_in_utc():
         (["inf", "#DIV/0!"], 2, "numbers, with 'inf', '#DIV/0!' as missing", "x=34..35"),
         (["retired", "retired"], 0, "numbers, with 'retired' as a category", "x=retired"),
         (["retired"], 1, "numbers, with 'retired' as missing", "x=34..35"),
+        (["retired"] * 4, 0, "numbers, with 'retired' as a category", "x=retired"),
         (["n/a", "-"], 2, "all values are numbers", "x=34..35"),
     ],
 )
