@@ -42,6 +42,7 @@ docs: $(VENV)/.dev  ## Draw the generated pictures and tables again and build th
 	$(BIN)/python scripts/draw_packages.py
 	$(BIN)/python scripts/methods_table.py
 	$(BIN)/python scripts/formats_table.py
+	$(BIN)/python scripts/messy_table.py
 	$(BIN)/python scripts/ten_graphs.py
 	$(BIN)/python scripts/readme_table.py
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build

@@ -23,7 +23,7 @@ from neural_brane.files.trial import why_unreadable
 from neural_brane.files.vectors.formats import FORMATS, read_vectors
 from neural_brane.files.vectors.parts import is_parts, open_parts
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.columns import Column, as_texts, infer_columns
+from neural_brane.graph.columns import Column, as_texts, infer_columns, odd_columns
 from neural_brane.graph.frames import as_frame, edge_columns, known_pair
 from neural_brane.graph.ids import locate
 from neural_brane.graph.lazy import pl
@@ -268,16 +268,16 @@ def inspect_file(path: Path) -> Report:
 def inspect_nodes(path: Path, linked: np.ndarray | None) -> Report:
     """Return a report on a table of nodes; compare its ids with those of the nodes in edges, `linked`."""
     table = read_frame(path, what="table of nodes", titled=True)
-    report = _report_table(table)
     if linked is None or not len(linked):
-        return report
+        return _report_table(table)
     try:
         best = choose_id(as_frame(table.frame, "nodes"), table.place, linked=linked)
     except GraphError as error:
+        report = _report_table(table)
         report.problems.append(str(error))
         return report
+    report = _report_table(table, best)
     found = locate(linked, as_texts(table.frame[best]).fill_null(""))
-    report.columns = infer_columns(table.frame, id=best)
     places = np.unique(found[found >= 0])
     report.counts |= {"column of ids": best, "nodes of the edges with a row": len(places)}
     if len(places) < len(linked):
@@ -308,20 +308,24 @@ def _inspect_table(table: FrameFile) -> Report:
         report.counts["reads as"] = "a table of nodes; give it with --nodes"
         return report
     report.description += f"; {found.description}"
+    report.problems = _problems([column for column in report.columns if column.name in found.ignored])
     ends, ids = found.number()
     return _add_edges(report, Edges(ids, ends, found.weights, 0, report.description))
 
 
-def _report_table(table: FrameFile) -> Report:
+def _report_table(table: FrameFile, id: str | None = None) -> Report:
     head = table.frame.head(SHOWN)
-    report = Report(table.path, table.description, {"rows": len(table.frame)}, infer_columns(table.frame))
-    constant = [column for column in report.columns if column.distinct == 1 and not column.missing]
-    report.problems = [
-        f"column '{column.name}' has one value in all rows, {column.examples[0]!r}" for column in constant
-    ]
+    report = Report(table.path, table.description, {"rows": len(table.frame)}, infer_columns(table.frame, id=id))
+    report.problems = _problems(report.columns)
     report.titles = head.columns
     report.rows = [["" if value is None else str(value) for value in row] for row in head.iter_rows()]
     return report
+
+
+def _problems(columns: list[Column]) -> list[str]:
+    constant = [column for column in columns if column.distinct == 1 and not column.missing]
+    same = [f"column '{column.name}' has one value in all rows, {column.examples[0]!r}" for column in constant]
+    return same + odd_columns(columns)
 
 
 def _add_edges(report: Report, edges: Edges) -> Report:

@@ -14,7 +14,7 @@ from neural_brane.files.graphs.edge_table import EdgeOptions
 from neural_brane.files.tables import empty_error, fail, read_frame, read_lines, read_text, read_words
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import Duplicates, SelfLoops, compact, merge
-from neural_brane.graph.columns import SEPARATORS, as_numbers, as_texts, infer_columns, plain
+from neural_brane.graph.columns import SEPARATORS, as_numbers, as_texts, infer_columns, plain, split_list
 from neural_brane.graph.frames import Place, find_column, id_column
 from neural_brane.graph.ids import MISSING, all_integers, as_integers, encode, locate
 from neural_brane.graph.labels import MultiLabels
@@ -179,7 +179,7 @@ def _split(lines: LabelLines, separator: str | None, *, repeated: bool) -> tuple
         texts = as_texts(values)
         found = (mark for mark in (*SEPARATORS, "\t") if texts.str.contains(mark, literal=True).any())
         between = separator or _separator(values) or next(found, None) or (None if repeated else " ")
-        values = texts.str.split(between) if between else texts.to_frame().select(pl.concat_list(pl.all())).to_series()
+        values = split_list(texts, between)
     table = pl.DataFrame({"line": np.arange(len(values)), "label": values}).explode("label")
     table = table.with_columns(pl.col("label").cast(pl.String).str.strip_chars()).filter(pl.col("label") != "")
     if not len(table):

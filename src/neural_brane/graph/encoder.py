@@ -5,29 +5,35 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
-from datetime import date
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
 
-from neural_brane.errors import GraphError, ParameterError
+from neural_brane.errors import GraphError, ParameterError, ReadingWarning
 from neural_brane.graph.adjacency import compact
 from neural_brane.graph.columns import (
+    CLOCK,
+    DATES,
+    DAY,
     ENCODED,
     MISSING,
     Column,
+    Notation,
     as_days,
     as_flags,
     as_numbers,
+    as_seconds,
     as_texts,
-    hold_dates,
+    odd_columns,
     plain,
+    split_list,
 )
 from neural_brane.graph.ids import as_ids, locate, repeated
 from neural_brane.graph.lazy import pl
 
 DIGITS = range(4, 18)  # numbers of digits to try in the names of bins; 17 distinguish all float64
+DETAILS = ("D", "m", "s", "ms", "us")  # last digits of times to try: days, minutes, seconds, …
 
 
 class Entries(NamedTuple):
@@ -63,8 +69,8 @@ class ColumnEncoder:
 
     @classmethod
     def from_dict(cls, saved: dict[str, Any]) -> Self:
-        """Return the encoder that `as_dict` described."""
-        values = {field.name: saved[field.name] for field in fields(cls)}  # type: ignore[arg-type]
+        """Return the encoder that `as_dict` described; older versions saved fewer fields."""
+        values = {field.name: saved[field.name] for field in fields(cls) if field.name in saved}  # type: ignore[arg-type]
         return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
 
 
@@ -90,20 +96,24 @@ class Bins(ColumnEncoder):
     """One attribute per range of numbers or dates: `age=31..38`, `since=2019-05-01..2020-02-29`.
 
     All bins have about the same number of nodes. Numbers below the first bin belong to it, and numbers above the last
-    bin belong to the last.
+    bin belong to the last. Words that repeat among the numbers have an attribute each: `age=retired`.
     """
 
     named_by: ClassVar[tuple[str, str]] = ("=", "ranges")
     edges: tuple[float, ...]  # the largest number of every bin except the last
-    ranges: tuple[str, ...]
+    ranges: tuple[str, ...]  # the words come last
     dates: bool = False  # True if the numbers are days since 1970
+    times: bool = False  # True if they are seconds since 1970
+    notation: Notation | None = None  # how texts are written
 
     @classmethod
     def fit(cls, values: pl.Series, column: Column) -> Self:
         """Return bins that end at quantiles, which are numbers of the column; equal numbers share a bin."""
-        dates = hold_dates(values.drop_nulls())
-        known = (as_days(values) if dates else as_numbers(values)).drop_nulls()
-        found = np.sort(known.filter(known.is_finite()).to_numpy())
+        dates = column.notation is not None and column.notation.pattern in DATES
+        times = dates and bool((as_seconds(values) % DAY != 0).any())
+        numbers = cls((), (), dates, times)._numbers(values)
+        words = as_texts(values).filter(numbers.is_null() & values.is_not_null()) if column.notation else ()
+        found = np.sort(numbers.filter(numbers.is_finite()).to_numpy())
         if len(found) == 0:
             return cls((), ())
         bins = int(column.option or 1)
@@ -113,29 +123,38 @@ class Bins(ColumnEncoder):
         else:
             tops = np.unique(found[np.ceil(len(found) * np.arange(1, bins + 1) / bins).astype(int) - 1])
         lows = distinct[np.concatenate([[0], np.searchsorted(distinct, tops[:-1], side="right")])]
-        return cls(tuple(tops[:-1].tolist()), _spell_ranges(lows, tops, dates), dates)
+        ranges = _spell_ranges(lows, tops, (1 if times else DAY) if dates else None)
+        return cls(tuple(tops[:-1].tolist()), (*ranges, *sorted(set(words))), dates, times, column.notation)
+
+    def _numbers(self, values: pl.Series) -> pl.Series:
+        return as_seconds(values) if self.times else as_days(values) if self.dates else as_numbers(values)
 
     def encode(self, values: pl.Series) -> Entries:
         """Return the entries of a column's values."""
         # A number belongs to the first bin whose edge is not below it, else to the last bin.
-        numbers = as_days(values) if self.dates else as_numbers(values)
+        numbers = self._numbers(values)
         codes = np.searchsorted(self.edges, numbers.fill_null(0).to_numpy(), side="left")
-        codes[numbers.is_null().to_numpy() | (not self.ranges)] = -1
+        others = np.flatnonzero(numbers.is_null().to_numpy() | (not self.ranges))
+        codes[others] = locate(pl.Series(self.ranges, dtype=pl.String), as_texts(values.gather(others)))
         return _entries(values, codes)
 
 
-def _spell_ranges(lows: np.ndarray, tops: np.ndarray, dates: bool) -> tuple[str, ...]:
-    """Return the ranges as text, such as 31..38 or 4, with the fewest digits that keep them distinct."""
+def _spell_ranges(lows: np.ndarray, tops: np.ndarray, seconds: int | None) -> tuple[str, ...]:
+    """Return ranges of numbers, or of dates in some seconds, as text with the fewest digits that keep them distinct."""
+    clock = seconds == 1 and lows[0] >= 0 and tops[-1] < DAY  # times of day, without a date
 
-    def spell(number: float, digits: int) -> str:
-        if dates:
-            return date.fromordinal(date(1970, 1, 1).toordinal() + int(number)).isoformat()
-        return f"{int(number)}" if number.is_integer() and abs(number) < 1e15 else f"{number:.{digits}g}"
+    def spell(number: float, detail: Any) -> str:
+        if seconds:
+            date = np.datetime64(round(number * seconds * 1e6), "us")
+            return str(np.datetime_as_string(date, unit=detail)).removeprefix(CLOCK if clock else "")
+        short = number if number.is_integer() else float(f"{number:.{detail}g}")
+        return f"{int(short)}" if short.is_integer() and abs(short) < 1e15 else f"{number:.{detail}g}"
 
-    for digits in DIGITS:
-        ends = [[spell(number, digits) for number in side.tolist()] for side in (lows, tops)]
+    for detail in DETAILS[int(clock) :] if seconds == 1 else DETAILS[:1] if seconds else DIGITS:
+        ends = [[spell(number, detail) for number in side.tolist()] for side in (lows, tops)]
         ranges = [low if low == top else f"{low}..{top}" for low, top in zip(*ends, strict=True)]
-        if len(set(ranges)) == len(ranges) and len({*ends[1]}) == len(tops):
+        apart = not seconds or all(low != top for low, top in zip(ends[0][1:], ends[1], strict=False))
+        if apart and len({*ranges}) == len({*ends[1]}) == len(tops):
             break
     return tuple(ranges)
 
@@ -185,10 +204,7 @@ class Members(ColumnEncoder):
 
     def split(self, values: pl.Series) -> pl.Series:
         """Return a list of members per row."""
-        if isinstance(values.dtype, pl.List):
-            return values
-        texts = as_texts(values)
-        return texts.str.split(self.separator) if self.separator else texts.reshape((-1, 1)).cast(pl.List(pl.String))
+        return split_list(values, self.separator)
 
     def encode(self, values: pl.Series) -> Entries:
         """Return one entry per distinct member of each row."""
@@ -297,8 +313,12 @@ class Encoder:
         """Return an encoder fitted to a table, whose columns `infer_columns` has described."""
         if missing not in ("none", "attribute"):
             raise ParameterError(f"missing is {missing!r}; give 'none', or 'attribute' for attributes like age=missing")
+        if vectors := odd_columns(column for column in columns if column.kind == "vector"):
+            raise GraphError(f"nodes: {'; '.join(vectors)}")
+        if odd := odd_columns(columns):
+            warnings.warn(f"nodes: {'; '.join(odd)}", ReadingWarning, stacklevel=4)
         used = [column for column in columns if column.kind in ENCODED]
-        parts = {column.name: ENCODERS[column.kind].fit(_plain(frame[column.name]), column) for column in used}
+        parts = {column.name: ENCODERS[column.kind].fit(_plain(frame[column.name], column), column) for column in used}
         marked = frozenset(column.name for column in used if column.missing and missing == "attribute")
         return cls(tuple(columns), parts, marked)
 
@@ -340,7 +360,7 @@ class Encoder:
 
     def _encode_column(self, name: str, series: pl.Series, start: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows and the attributes of a column's entries, both increasing."""
-        values, part = _plain(series), self.parts[name]
+        values, part = _plain(series, self.parts[name]), self.parts[name]
         entries = part.encode(values)
         if len(unknown := entries.unknown):
             what = {Bins: "not numbers or dates as the others are", Flag: "neither true nor false"}.get(
@@ -397,8 +417,9 @@ class Encoder:
             ) from None
 
 
-def _plain(series: pl.Series) -> pl.Series:
-    values = plain(series)
+def _plain(series: pl.Series, rule: Column | AnyEncoder) -> pl.Series:
+    notation = getattr(rule, "notation", None)
+    values = plain(series, notation and Notation(*notation))  # a saved one is a tuple
     if values is None:
         raise GraphError(
             f"column '{series.name}' of the nodes has type {series.dtype}; ignore it or convert it to text"

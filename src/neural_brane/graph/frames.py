@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -420,15 +421,20 @@ def as_frame(given: Any, what: str) -> Frame:
 
 def _series(name: str, column: Any) -> pl.Series:
     """Return a pandas column of any dtype as a polars series; missing values become null."""
-    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biufM":
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biufMm":
         return pl.Series(name, column.to_numpy())
     return series_of(name, column.astype(object).where(column.notna(), None).tolist())
 
 
 def series_of(name: str, values: list[Any]) -> pl.Series:
-    """Return values, None if missing, as a series of numbers, booleans, text or lists of text."""
+    """Return values, None if missing, as a series of numbers, booleans, text, vectors or lists of text."""
     kinds = {type(value) for value in values} - {type(None)}
     if kinds <= {list, tuple, set, frozenset, np.ndarray}:
+        members = {type(one) for value in values if value is not None for one in value}
+        if str not in members and any(issubclass(kind, float | np.floating | np.ndarray) for kind in members):
+            floats = [value if value is None else np.hstack([*value, ()]).astype(float).tolist() for value in values]
+            return pl.Series(name, floats, dtype=pl.List(pl.Float64))
         return pl.Series(name, [value if value is None else [str(one) for one in value] for value in values])
-    alike = any(kinds <= one for one in ({str}, {bool, np.bool_}, {int, np.int64}, {int, float}))
-    return pl.Series(name, values if alike else [value if value is None else str(value) for value in values])
+    alike = any(kinds <= one for one in ({str}, {bool, np.bool_}, {int, np.int64}, {int, float}, {timedelta}))
+    texts = values if alike else [value if value is None else str(value) for value in values]
+    return pl.Series(name, texts, strict=kinds != {int, float})
