@@ -141,7 +141,7 @@ def quality() -> dict:
     for fraction in FRACTIONS:
         whole = NeuralBrane(seed=0).parameters_for(graph)
         batches = max(round(fraction * whole["batches_per_epoch"]), 1)
-        model = NeuralBrane(seed=0, batches_per_epoch=batches, tolerance=None, score_steps=0).fit(graph)
+        model = NeuralBrane(seed=0, batches_per_epoch=batches, tolerance=None).fit(graph)
         score = classify(model.embedding_.vectors, graph.labels, train=(0.5,), seed=0).scores[0].macro.mean
         triplets = model.provenance()["training"]["triplets_per_node"]
         rows.append({"fraction": fraction, "triplets_per_node": triplets, "macro_f1": round(float(score), 4),

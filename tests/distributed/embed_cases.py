@@ -4,7 +4,7 @@ from neural_brane import synthetic
 
 SHORT = {"epochs": 2, "batches_per_epoch": 10, "tolerance": None, "seed": 3}
 CASES = {
-    "default": {"dim": 32, "batch_size": 97, "learning_rate": 4.0, "score_steps": 0, **SHORT},
+    "default": {"dim": 32, "batch_size": 97, "learning_rate": 4.0, **SHORT},
     "released": {"recipe": "released", "dim": 24, "batch_size": 96, "learning_rate": 2.0, **SHORT},
     "paper": {"recipe": "paper", "dim": 24, "batch_size": 96, "l2": 0.02, "weight_std": 0.1, **SHORT},
 }

@@ -29,7 +29,7 @@ from neural_brane.files.checkpoints import Checkpoint
 from neural_brane.methods import base
 
 SETTINGS = {
-    "neural-brane": {"dim": 16, "epochs": 10, "batches_per_epoch": 50, "batch_size": 500, "score_steps": 200},
+    "neural-brane": {"dim": 16, "epochs": 10, "batches_per_epoch": 50, "batch_size": 500},
     "deepwalk": {"dim": 16, "epochs": 25, "walks_per_node": 1, "walk_length": 20, "window": 4},
     "nnmf": {"dim": 16, "epochs": 60},
 }

@@ -89,11 +89,10 @@ def test_spectral_shares_are_those_of_a_dense_reference(method, node, small_grap
 def test_links_count_to_the_neighbour_they_lead_to(small_graph):
     model = brane(spectral_dim=8).fit(small_graph)
     reasons, row = model._fitted.reasons, 2
-    vectors = model.embedding_.vectors.astype(float) * reasons.lengths
-    width = len(small_graph.attribute_names)
-    added, through, own = dense_shares(
-        small_graph, (1, 1, 1), vectors, model.values_, row, vectors[row], link_weight=0.3
-    )
+    vectors, width = model.embedding_.vectors.astype(float), len(small_graph.attribute_names)
+    directions = vectors * reasons.divisors[:, :1] / reasons.scale
+    target = vectors[row] * reasons.scale / reasons.divisors[row, 0]
+    added, through, own = dense_shares(small_graph, (1, 1, 1), directions, model.values_, row, target, link_weight=0.3)
     found, squared = model.explain("cat", top=100), vectors[row] @ vectors[row]
     by_name, by_id = dict(found.attributes), dict(found.neighbours)
     for name, share in zip(small_graph.attribute_names.tolist(), added[:width] / squared, strict=True):

@@ -23,8 +23,8 @@ GOLDEN = {
 }
 
 
-def dense(graph, weights, dim):
-    """Return vectors · vectorsᵀ from the dense SVD of [w₀X, w₁ÂX, …]."""
+def dense_hops(graph, weights):
+    """Return the dense matrix [w₀X, w₁ÂX, …]."""
     adjacency = graph.adjacency.toarray().astype(float)
     adjacency += graph.adjacency.data.mean() * np.eye(len(graph))
     averages = adjacency / adjacency.sum(axis=1, keepdims=True)
@@ -33,7 +33,12 @@ def dense(graph, weights, dim):
     for weight in weights:
         blocks.append(weight * part)
         part = averages @ part
-    left, values, _ = np.linalg.svd(np.hstack(blocks), full_matrices=False)
+    return np.hstack(blocks)
+
+
+def dense(graph, weights, dim):
+    """Return vectors · vectorsᵀ from its SVD, at the scale of the methods."""
+    left, values, _ = np.linalg.svd(dense_hops(graph, weights), full_matrices=False)
     vectors = left[:, :dim] * values[:dim]
     return vectors @ vectors.T * (dim / (vectors**2).sum(axis=1).mean())
 
@@ -158,9 +163,21 @@ def test_ten_nodes_at_the_default_width():
 
 
 @pytest.mark.parametrize("weights", [(1.0,), (0.0, 0.0, 1.0), (1.0, 1.0, 1.0)])
-def test_tables_of_torch_give_the_same_directions(weights, small_graph):
+def test_a_centred_decomposition_is_the_svd_of_the_matrix_minus_its_column_means(weights, small_graph):
+    matrix = dense_hops(small_graph, weights)
+    left, values, _ = np.linalg.svd(matrix - matrix.mean(axis=0), full_matrices=False)
+    expected = left[:, :3] * values[:3]
+    vectors, squares = decompose(hops_of(small_graph, weights, centred=True), 3, seed=0)
+    np.testing.assert_allclose(vectors @ vectors.T, expected @ expected.T, atol=1e-4)
+    np.testing.assert_allclose(squares, values[:3] ** 2, rtol=1e-4)
+    np.testing.assert_allclose(vectors.mean(axis=0), 0, atol=1e-6)
+
+
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize("weights", [(1.0,), (0.0, 0.0, 1.0), (1.0, 1.0, 1.0)])
+def test_tables_of_torch_give_the_same_directions(weights, centred, small_graph):
     pytest.importorskip("torch")
-    hops = hops_of(small_graph, weights)
+    hops = hops_of(small_graph, weights, centred=centred)
     ours, values = decompose(hops, 3, seed=0)
     tables = OnTorch("cpu")
     found, theirs = leading_eigenvectors(HopProduct(hops, tables), 3, tables=tables, seed=0)

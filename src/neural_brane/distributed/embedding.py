@@ -430,7 +430,7 @@ def embed_shards(
         if settings["spectral_dim"] < settings["dim"]:
             trained = train(shards, ranks, settings, seed, Watchers(metrics, kept, print_line))
         learned = trained.vectors(settings["output"]) if trained else iter(())
-        joint = join_own(spectral.vectors, learned, settings, host)
+        joint = join_own(spectral, learned, settings, host)
     _write(Path(output), shards, host, joint.vectors, parts_format)
     host.wait()  # until all ranks have written their vectors
     if host.rank == 0:

@@ -156,6 +156,12 @@ class OnRanks(Tables):
         """Return the inner products of a table's columns over all ranks, float64."""
         return self.exchange.total(self.local.gram(table))
 
+    def means(self, table: Table) -> np.ndarray:
+        """Return the mean of each column over all ranks, float64."""
+        own = self.local.means(table) * len(table) if len(table) else np.zeros(table.shape[1])
+        total = self.exchange.total(np.append(own, float(len(table))))
+        return total[:-1] / total[-1]
+
     def rotate(self, table: Table, rotation: np.ndarray) -> Table:
         """Return a table times rank 0's small dense matrix."""
         return self.local.rotate(table, self.exchange.from_first(rotation))
@@ -309,7 +315,8 @@ def spectral_part(
     """
     graph = OwnGraph(shards, exchange, most_rows)
     tables = OnRanks(tables_on(exchange.device.type, settings["threads"]), exchange)
-    hops = factor_hops(graph, settings["hop_weights"], link_weight=settings["link_weight"])
+    weights, link_weight, centred = settings["hop_weights"], settings["link_weight"], settings["centre"]
+    hops = factor_hops(graph, weights, link_weight=link_weight, centred=centred)
     product = HopProduct(hops, tables)
     del graph, hops  # with several rounds, the product has its own copy of the entries
     values, vectors = leading_eigenvectors(product, settings["spectral_dim"], tables=tables, seed=seed, report=report)
@@ -317,9 +324,9 @@ def spectral_part(
 
 
 def join_own(
-    spectral: np.ndarray, learned: Iterator[np.ndarray], settings: dict[str, Any], exchange: Exchange
+    spectral: Decomposition, learned: Iterator[np.ndarray], settings: dict[str, Any], exchange: Exchange
 ) -> Joint:
-    """Join both parts of own rows as `parts.join` does, with the centre and scale of all nodes; all ranks call it."""
+    """Join both parts of own rows as `parts.join` does, with the centre of all nodes; all ranks call it."""
 
     def mean(values: np.ndarray) -> np.ndarray:
         total = exchange.total(np.append(values.sum(axis=0, dtype=np.float64), float(len(values))))

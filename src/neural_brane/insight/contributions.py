@@ -152,18 +152,19 @@ class SpectralReasons:
     never leaves u, only the column counts. A link of u itself counts for the neighbour at its other end.
 
     directions: V / w_h for every hop and every part of X, (columns, dim) float32. Computing them takes one pass over
-    the graph; explaining a node then reads only the nodes within a few hops.
+    the graph; explaining a node then reads only the nodes within a few hops. mean: (dim,), subtracted from each vector.
     """
 
-    def __init__(self, hops: Hops, directions: Directions):
-        self.hops, self.directions = hops, directions
+    def __init__(self, hops: Hops, directions: Directions, mean: np.ndarray):
+        self.hops, self.directions, self.mean = hops, directions, mean
 
     def contributions(self, row: int, targets: np.ndarray) -> Contributions:
         """Return the contributions to the inner products of a node's row of M V with targets (t, dim)."""
         near = Surroundings(self.hops, row)
         kinds = [name for name in ("attributes", "links") if getattr(self.hops, name) is not None] or ["identity"]
         parts = (self._part(near, place, kind, targets) for place, kind in enumerate(kinds))
-        return Contributions.sum(parts, len(targets))
+        found = Contributions.sum(parts, len(targets))
+        return found._replace(parts=found.parts | {REST: -(targets @ self.mean)}) if self.hops.centred else found
 
     def _part(self, near: Surroundings, place: int, kind: str, targets: np.ndarray) -> Contributions:
         """Return the contributions of the part of X at number `place` in the directions."""
@@ -204,7 +205,7 @@ class SpectralReasons:
 
 
 class PooledReasons(NamedTuple):
-    """Contributions to a learned part y = scale · (f − centre); f pools a node's attributes and its neighbours.
+    """Contributions to a learned part y = f − centre; f pools a node's attributes and its neighbours.
 
     With max pooling, each coordinate counts for its winner, the row it was taken from. With sum or mean pooling, each
     row counts with what it adds, and all rows share the centre equally. Coordinates for which nothing was pooled, and a
@@ -216,11 +217,10 @@ class PooledReasons(NamedTuple):
     settings: Settings
     output: str  # pooled, hidden or released
     centre: np.ndarray
-    scale: float
 
     def contributions(self, row: int, targets: np.ndarray) -> Contributions:
         """Return the contributions to the inner products of a node's learned part with targets (t, width)."""
-        weights, centre, rest = self._before_output(row, float(self.scale) * targets.astype(np.float64))
+        weights, centre, rest = self._before_output(row, targets.astype(np.float64))
         d1 = self.settings.attribute_dim
         width = self.model.weight.shape[1]
         table, others = self.model.attribute_table[:, :d1], self.model.neighbour_table[:, : width - d1]

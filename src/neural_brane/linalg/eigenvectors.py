@@ -16,7 +16,9 @@ from neural_brane.linalg.tables import Table, Tables
 class Hops(NamedTuple):
     """The factors of M = [w₀X, w₁ÂX, w₂Â²X, …], where X = [attributes ‖ links] and Â averages over neighbours.
 
-    Links and Â are the adjacency A with scaled rows and columns. They are stored as A and the scales.
+    Links and Â are the adjacency A with scaled rows and columns. They are stored as A and the scales. If M is centred,
+    products subtract the mean of each of its columns, which is never done to the entries: they would no longer be
+    sparse.
     """
 
     attributes: sparse.csr_array | None  # weighed; X is the identity if there are no attributes and no links
@@ -24,9 +26,10 @@ class Hops(NamedTuple):
     adjacency: sparse.csr_array | None = None  # A; None if M does not need it
     links: tuple[np.ndarray, np.ndarray] | None = None  # scales of A's rows and columns
     averages: tuple[np.ndarray, np.ndarray] | None = None  # scale of A's rows, and Â's diagonal
+    centred: bool = False
 
 
-def factor_hops(source: Any, weights: Sequence[float], *, link_weight: float = 0.0) -> Hops:
+def factor_hops(source: Any, weights: Sequence[float], *, link_weight: float = 0.0, centred: bool = False) -> Hops:
     """Return the factors of M for a graph.
 
     source: a graph or some of its rows, with `name`, `adjacency`, `linked` (whether there is an edge), and the fields
@@ -49,7 +52,7 @@ def factor_hops(source: Any, weights: Sequence[float], *, link_weight: float = 0
                 + (", or choose a method that uses links" if source.linked else "")
             )
         weights = (0.0, *weights[1:])
-    return Hops(bags, weights, source.adjacency if links or averages else None, links, averages)
+    return Hops(bags, weights, source.adjacency if links or averages else None, links, averages, centred)
 
 
 # Leading eigenvectors of MMᵀ. The algorithm needs only products with M and Mᵀ.
@@ -62,7 +65,10 @@ NEGLIGIBLE = 1e-6  # share of the largest eigenvalue below which single precisio
 
 
 class Operator(Protocol):
-    """A matrix M of `size` rows, given by its products; a product never overwrites its argument."""
+    """A matrix M of `size` rows, given by its products; a product never overwrites its argument.
+
+    If the columns of M have mean zero, so have the columns of an image, and `gram` needs a table of this kind.
+    """
 
     size: int
 

@@ -144,6 +144,16 @@ class Tables:
         squares = map_threads(lambda block: _squares(table[block].astype(np.float64)), _blocks(table), self.threads)
         return sum(squares, np.zeros((table.shape[1],) * 2))
 
+    def means(self, table: Table) -> np.ndarray:
+        """Return the mean of each column, float64."""
+        sums = map_threads(lambda block: table[block].sum(axis=0, dtype=np.float64), _blocks(table), self.threads)
+        return sum(sums, np.zeros(table.shape[1])) / len(table)
+
+    def centre(self, table: Table) -> Table:
+        """Subtract from each column its mean, in place, and return the table."""
+        table -= self.table(self.means(table))
+        return table
+
     def rotate(self, table: Table, rotation: np.ndarray) -> Table:
         """Return a table times a small dense matrix; a square one may overwrite the table."""
         small = rotation.astype(np.float32)
@@ -197,6 +207,9 @@ class OnTorch(Tables):
         for block in _blocks(table):
             total += _squares(table[block].double())
         return total.cpu().numpy()
+
+    def means(self, table: Table) -> np.ndarray:
+        return table.mean(dim=0, dtype=self.torch.float64).cpu().numpy()
 
     def rotate(self, table: Table, rotation: np.ndarray) -> Table:
         return table @ self.table(rotation)

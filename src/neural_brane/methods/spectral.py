@@ -70,9 +70,9 @@ class WholeGraph:
         return link_scales(self.adjacency)
 
 
-def hops_of(graph: AttributedGraph, weights: Sequence[float], *, link_weight: float = 0.0) -> Hops:
-    """Return the matrix M of a graph; see `factor_hops`."""
-    return factor_hops(WholeGraph(graph), weights, link_weight=link_weight)
+def hops_of(graph: AttributedGraph, weights: Sequence[float], **options: Any) -> Hops:
+    """Return the matrix M of a graph; see `factor_hops` for the options."""
+    return factor_hops(WholeGraph(graph), weights, **options)
 
 
 def decompose(
@@ -94,7 +94,7 @@ class HopProduct:
     """Products with M on a device. ÂX is never formed, because it has too many entries."""
 
     def __init__(self, hops: Hops, tables: Tables):
-        self.tables, self.weights = tables, hops.weights
+        self.tables, self.weights, self.centred = tables, hops.weights, hops.centred
         self.size = next(matrix.shape[0] for matrix in (hops.attributes, hops.adjacency) if matrix is not None)
         self.columns = []  # the blocks of X, each with its transpose
         if hops.attributes is not None:
@@ -112,7 +112,15 @@ class HopProduct:
             self.transposed_averages = adjacency.scaled(columns=scale, diagonal=diagonal)
 
     def image(self, table: Table) -> Table:
-        """Return M(Mᵀ table)."""
+        """Return M(Mᵀ table); if M is centred, the columns of the table should have mean zero, as those of an image."""
+        return self.tables.centre(self._image(table)) if self.centred else self._image(table)
+
+    def mean_row(self) -> np.ndarray:
+        """Return M times the mean of M's rows, (size,) float64, where M is not centred."""
+        even = self.tables.table(np.full((self.size, 1), 1 / self.size))
+        return self.tables.array(self._image(even))[:, 0].astype(np.float64)
+
+    def _image(self, table: Table) -> Table:
         total: Any = None
         for weight, part in self._averaged(table):
             total = None if total is None else self.averages @ total
@@ -124,7 +132,7 @@ class HopProduct:
         return total
 
     def beside(self, new: "NewRows", table: Table) -> Table:
-        """Return N(Mᵀ table), where N has the rows that M would have for new nodes."""
+        """Return N(Mᵀ table), where N has the rows that M would have for new nodes, not centred."""
         total, known = self.tables.zeros(new.size, table.shape[1]), None
         for weight, part in self._averaged(table):
             total = new.average(total, known)
@@ -193,16 +201,29 @@ def weighed(matrix: sparse.csr_array, known: sparse.csr_array) -> sparse.csr_arr
 
 
 def place_newcomers(
-    found: Decomposition, new: Newcomers, weights: Sequence[float], tables: Tables, link_weight: float = 0.0
+    found: Decomposition, new: Newcomers, hops: Hops, tables: Tables, link_weight: float = 0.0
 ) -> np.ndarray:
     """Return the vectors of new nodes (new nodes, dim) float32: the rows they would have in M, projected on V.
 
-    The directions V = MᵀU (UᵀU)⁻¹ are computed from the vectors and the graph, so they need not be saved.
+    The directions V = MᵀU (UᵀU)⁻¹ are computed from the vectors and the known graph, so they need not be saved. If M is
+    centred, the mean of its rows is subtracted from new rows, too.
     """
-    hops = hops_of(new.known, weights, link_weight=link_weight)
-    known, rows = HopProduct(hops, tables), NewRows(hops, new, tables, link_weight=link_weight)
-    placed = tables.by_slabs(lambda table: known.beside(rows, table), found.shares(tables))
-    return np.ascontiguousarray(tables.array(placed))
+    known, rows, shares = (
+        HopProduct(hops, tables),
+        NewRows(hops, new, tables, link_weight=link_weight),
+        found.shares(tables),
+    )
+    placed = np.ascontiguousarray(tables.array(tables.by_slabs(lambda table: known.beside(rows, table), shares)))
+    if hops.centred:
+        placed -= mean_vector(known, tables.array(shares)).astype(np.float32)
+    return placed
+
+
+def mean_vector(known: HopProduct, shares: np.ndarray) -> np.ndarray:
+    """Return the mean of M's rows, not centred, projected on V = Mᵀ shares, (dim,) float64."""
+    mean = known.mean_row()
+    blocks = [slice(at, at + BLOCK_ROWS) for at in range(0, len(shares), BLOCK_ROWS)]
+    return sum((mean[rows] @ shares[rows].astype(np.float64) for rows in blocks), np.zeros(shares.shape[1]))
 
 
 def spectral_reasons(found: Decomposition, hops: Hops, *, threads: int | None = 1) -> SpectralReasons:
@@ -213,7 +234,9 @@ def spectral_reasons(found: Decomposition, hops: Hops, *, threads: int | None = 
         "explain a model with fewer dimensions or hops",
     )  # fmt: skip
     tables = tables_on("cpu", threads)
-    return SpectralReasons(hops, HopProduct(hops, tables).directions(found.shares(tables)))
+    product, shares = HopProduct(hops, tables), found.shares(tables)
+    mean = mean_vector(product, shares) if hops.centred else np.zeros(shares.shape[1])
+    return SpectralReasons(hops, product.directions(shares), mean)
 
 
 class Spectral(InductiveEmbedder):
@@ -267,7 +290,8 @@ class Spectral(InductiveEmbedder):
         return np.float32(np.sqrt(self.dim * nodes / values.sum()))
 
     def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
-        return place_newcomers(fitted.learned, new, self._weights(), tables_on(self.device, self.threads))
+        hops = hops_of(new.known, self._weights())
+        return place_newcomers(fitted.learned, new, hops, tables_on(self.device, self.threads))
 
     @abstractmethod
     def _weights(self) -> Sequence[float]:
@@ -284,6 +308,8 @@ def follow_changes(
     and rotated back as a whole (orthogonal Procrustes). An unchanged graph leaves all vectors in place.
     """
     shares = carry(found.vectors, places)
+    if hops.centred:
+        Tables(threads).centre(shares)
     squares = np.einsum("ij,ij->j", shares, shares, dtype=np.float64)
     shares *= _inverse(squares).astype(np.float32)  # gives the columns of MᵀU about the same length
     with one_blas_thread():

@@ -10,7 +10,7 @@ from neural_brane import NeuralBrane
 from neural_brane.errors import CheckpointError, ParameterError
 from neural_brane.methods import training
 
-QUICK = {"dim": 8, "epochs": 2, "batches_per_epoch": 3, "batch_size": 3, "seed": 1, "table_std": 0.5, "score_steps": 2}
+QUICK = {"dim": 8, "epochs": 2, "batches_per_epoch": 3, "batch_size": 3, "seed": 1, "table_std": 0.5}
 
 
 def test_a_device_nobody_knows_is_refused(small_graph):
@@ -50,7 +50,7 @@ def test_a_run_on_the_gpu_goes_on_from_its_checkpoint(small_graph, monkeypatch, 
     pytest.importorskip("triton")
     if not torch.cuda.is_available():
         monkeypatch.setattr(training, "_missing", lambda packages: None)
-    settings = QUICK | {"device": "cuda", "deterministic": True, "batches_per_epoch": 1, "score_steps": 1, "dim": 4}
+    settings = QUICK | {"device": "cuda", "deterministic": True, "batches_per_epoch": 1, "dim": 4}
     whole = NeuralBrane(**settings).fit(small_graph)
     NeuralBrane(checkpoint=tmp_path / "run", **settings | {"epochs": 1}).fit(small_graph)
     resumed = NeuralBrane(checkpoint=tmp_path / "run", **settings).fit(small_graph)
@@ -73,7 +73,7 @@ from neural_brane.methods import training
 if not torch.cuda.is_available():
     training._missing = lambda packages: None
 from neural_brane import NeuralBrane, synthetic
-method = NeuralBrane(dim=4, epochs=1, batches_per_epoch=2, batch_size=2, score_steps=1, seed=0, device="cuda")
+method = NeuralBrane(dim=4, epochs=1, batches_per_epoch=2, batch_size=2, seed=0, device="cuda")
 assert method.fit_transform(synthetic(300)).vectors.shape == (300, 4)
 """
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -25,7 +25,7 @@ def test_the_warning_of_dead_columns_names_the_learned_part(small_graph):
     """All nodes have the same attributes in other amounts, which pooling ignores."""
     amounts = sparse.csr_array(np.arange(1, 25, dtype=np.float32).reshape(12, 2))
     graph = replace(small_graph, attributes=amounts, attribute_names=np.array(["a", "b"]))
-    model = NeuralBrane(dim=30, epochs=1, batches_per_epoch=2, score_steps=0, seed=0).fit(graph)
+    model = NeuralBrane(dim=30, epochs=1, batches_per_epoch=2, seed=0).fit(graph)
     with pytest.warns(UserWarning, match=r"columns of these vectors are zero: \d+ .*learned part.*attribute_dim=0"):
         vectors = model.embedding_.vectors
     width, own = model.settings_["spectral_dim"], model.settings_["attribute_dim"]

@@ -8,7 +8,7 @@ from neural_brane import AttributedGraph, NeuralBrane, classify
 from neural_brane.errors import GraphError, ParameterError
 
 NODES, BLOCKS = 240, 3
-SHORT = {"dim": 24, "seed": 0, "score_steps": 20}
+SHORT = {"dim": 24, "seed": 0}
 
 
 def planted(*, links=True, attributes="own", nodes=NODES, hub=0):
@@ -49,15 +49,13 @@ def test_a_graph_without_links_has_the_spectral_part_alone():
     model = NeuralBrane(**SHORT).fit(graph)
     assert model.settings_["spectral_dim"] == 24
     assert score(graph) > 0.75
-    with pytest.raises(GraphError, match="graph 'graph'"):
-        model.score([(0, 1)])
     with pytest.raises(GraphError, match="rank"):
         NeuralBrane(**SHORT | {"spectral_dim": 0}).fit(graph)
 
 
 def test_ten_nodes_and_a_wide_vector():
     graph = planted(nodes=12)
-    vectors = NeuralBrane(dim=150, seed=0, score_steps=5).fit_transform(graph).vectors
+    vectors = NeuralBrane(dim=150, seed=0).fit_transform(graph).vectors
     assert np.isfinite(vectors).all()
     assert vectors.any(axis=0).all()
 
@@ -71,7 +69,9 @@ def test_vectors_have_their_length_and_the_learned_part_its_weight_and_centre():
     spectral, learned = vectors[:, :18], vectors[:, 18:]
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 3, rtol=1e-5)
     assert (learned**2).sum() / (spectral**2).sum() == pytest.approx(0.25, rel=0.1)
-    assert np.abs(learned.mean(axis=0)).max() < 0.05 < np.abs(spectral.mean(axis=0)).max()
+    ratio = np.linalg.norm(learned, axis=1) / np.linalg.norm(spectral, axis=1)
+    np.testing.assert_allclose(ratio, 0.5, rtol=1e-4)
+    assert np.abs(vectors.mean(axis=0)).max() < 0.3  # exactly zero before all rows came to one length
 
 
 @pytest.mark.parametrize(("dim", "spectral"), [(1, 1), (2, 1), (3, 2), (4, 3), (150, 112)])

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from neural_brane.embedding import Layer, find_pairs, inner_products
-from neural_brane.errors import GraphError
+from neural_brane.embedding import Layer
 from neural_brane.files.checkpoints import Stages
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.changes import Changes, Newcomers, carry
@@ -20,17 +19,16 @@ from neural_brane.linalg.tables import tables_on
 from neural_brane.linalg.weights import distinguishes_nodes
 from neural_brane.methods.base import Fitted, InductiveEmbedder, Start, require
 from neural_brane.methods.neural_brane.parts import (
-    BATCH,
     Joint,
     JointReasons,
     LearnedPart,
+    column_scale,
     hops_in,
     join,
     kernel_settings,
     learn,
     learned_vectors,
-    make_layer,
-    set_length,
+    side_by_side,
     spectral_part,
 )
 from neural_brane.methods.neural_brane.training import GradientDescent, random_table, require_room, start_numbers
@@ -64,13 +62,15 @@ RECIPES: dict[str, dict[str, Any]] = {
         "negative_power": 1.0, "allow_self_negative": False, "output": "pooled", "tolerance": 0.01,
     },
     # `schedule` chooses the batch size and the number of batches from the size of the graph.
+    # With larger initial values training leaves its flat start sooner.
     "default": {
-        **_COMMON, **_PROGRAM, "allow_self_negative": False, "output": "pooled", "tolerance": 0.02, "centre": True,
-        "length": 5.0,
+        **_COMMON, **_PROGRAM, "table_std": 0.05, "allow_self_negative": False, "output": "pooled", "tolerance": 0.02,
+        "centre": True, "length": 4.0,
     },
 }  # fmt: skip
 
-LEAST_TRIPLETS, TRIPLETS_PER_NODE = 2_000_000, 300
+# More triplets than these improve neither classes nor clusters; benchmarks/defaults.py measured it.
+TRIPLETS, TRIPLETS_PER_NODE, MOST_PER_NODE = 500_000, 50, 1_000
 EPOCHS = 20  # at most; training ends earlier once the loss is flat
 BATCHES = (4_000, 65_536)  # smallest and largest batch, except on tiny graphs
 NODES_PER_TRIPLET = 6  # on large graphs; few triplets of a batch then share a node
@@ -84,15 +84,15 @@ def schedule(nodes: int, given: dict[str, Any]) -> dict[str, int]:
     A smaller `batch_size` gives more batches per epoch, so that the number of triplets stays the same.
 
     >>> schedule(3_312, {})
-    {'batch_size': 4000, 'epochs': 20, 'batches_per_epoch': 25}
+    {'batch_size': 4000, 'epochs': 20, 'batches_per_epoch': 7}
     >>> schedule(1_000_000, {})
-    {'batch_size': 65536, 'epochs': 20, 'batches_per_epoch': 229}
+    {'batch_size': 65536, 'epochs': 20, 'batches_per_epoch': 39}
     """
     fit = min(max(nodes // NODES_PER_TRIPLET, BATCHES[0]), BATCHES[1])
     if given.get("pooling") == "sum":  # Every row of a bag then takes the steps of all triplets of its nodes.
         fit = SMALLEST_BATCH
     batch = given.get("batch_size") or max(min(fit, TRIPLETS_OF_A_NODE * nodes), SMALLEST_BATCH)
-    triplets = max(LEAST_TRIPLETS, TRIPLETS_PER_NODE * nodes)
+    triplets = max(min(TRIPLETS, MOST_PER_NODE * nodes), TRIPLETS_PER_NODE * nodes)
     found = {"batch_size": batch, "epochs": EPOCHS, "batches_per_epoch": -(-triplets // (EPOCHS * batch))}
     return found | {name: value for name, value in given.items() if name in found}
 
@@ -204,7 +204,7 @@ class Learned(NamedTuple):
     """The vectors, and the arrays that score pairs and embed new nodes."""
 
     vectors: np.ndarray  # (nodes, dim) float32
-    layer: Layer | None  # scores pairs; None if no such layer was trained
+    layer: Layer | None  # the ReLU layer of a learned part that is the whole vector
     part: LearnedPart | None  # None if vectors have no learned part
     joint: Joint
     values: np.ndarray  # squared singular values (spectral_dim,) of the spectral part
@@ -216,9 +216,19 @@ class Learned(NamedTuple):
         return getattr(self.part, name)
 
     def spectral(self, settings: dict[str, Any]) -> Decomposition:
-        """Return the spectral part as the SVD gave it, before all vectors got the same length."""
-        vectors = self.vectors[:, : settings["spectral_dim"]] * (self.joint.lengths / settings["length"])
-        return Decomposition(vectors, self.values)
+        """Return the spectral part as the SVD gave it, before both parts were joined."""
+        scale = self.joint.divisors[:, :1] / column_scale(self.values, settings)
+        return Decomposition(self.vectors[:, : settings["spectral_dim"]] * scale, self.values)
+
+
+def joined(spectral: Decomposition, part: LearnedPart | None, nodes: int, settings: dict[str, Any]) -> Learned:
+    """Return everything learned, with both parts of the vectors joined."""
+    joint = join(spectral, learned_vectors(part, nodes, settings) if part else iter(()), settings)
+    layer = None
+    if part and settings["output"] == "pooled" and not settings["length"]:
+        model = part.model  # Vectors are v = f − centre, so W f + b = W v + W centre + b.
+        layer = Layer(model.weight, model.bias + model.weight @ joint.centre)
+    return Learned(joint.vectors, layer, part, joint, spectral.values)
 
 
 class NeuralBrane(InductiveEmbedder):
@@ -254,7 +264,7 @@ class NeuralBrane(InductiveEmbedder):
     distributes = True
     work_unit = "triplets"
     grid = {"l2": [0.01, 0.001, 0.0001, 5e-5]}  # The paper fixes 5e-5, with learning rate 0.5.
-    small = {"epochs": 2, "batches_per_epoch": 100, "score_steps": 10}
+    small = {"epochs": 2, "batches_per_epoch": 100}
     holds = {
         "neural-brane": Learned, "learned part": LearnedPart, "joint": Joint, "decomposition": Decomposition,
         "layer": Layer, "model": Model, "bags": Bags, "settings": Settings,
@@ -286,10 +296,13 @@ class NeuralBrane(InductiveEmbedder):
     link_weight: float = number(
         "Spectral part: weight of a node's links, which count as further attributes of it.", default=0.3, least=0
     )
-    learned_weight: float = number("Length of the learned part, relative to the spectral part.", default=0.35, above=0)
-    centre: bool | None = flag("Subtract the mean over all nodes from the learned part.", default=None)
+    spectral_power: float = number(
+        "Spectral part: exponent of the singular values; above 1 the leading columns count more.", default=1.5, least=0
+    )
+    learned_weight: float = number("Length of the learned part, relative to the spectral part.", default=0.25, above=0)
+    centre: bool | None = flag("Subtract the mean over all nodes from both parts.", default=None)
     length: float | None = number(
-        "Length of every vector. About 5 suits a linear classifier with its default penalty; k-means needs equal "
+        "Length of every vector. About 4 suits a linear classifier with its default penalty; k-means needs equal "
         "lengths. 0 leaves the vectors as they were trained; it needs spectral_dim=0.",
         default=None,
         least=0,
@@ -329,8 +342,8 @@ class NeuralBrane(InductiveEmbedder):
     )
     epochs: int | None = shared("epochs", default=None, about="Most epochs; a tolerance may end earlier.")
     batches_per_epoch: int | None = whole(
-        "Batches in an epoch. None: 1000; in the default recipe, so many that 20 epochs have 2 million triplets, or "
-        "300 for each node if that is more.",
+        "Batches in an epoch. None: 1000; in the default recipe, so many that 20 epochs have half a million triplets, "
+        "at least 50 and at most 1000 for each node.",
         default=None,
     )
     tolerance: float | None = number(
@@ -343,12 +356,6 @@ class NeuralBrane(InductiveEmbedder):
         "max(0, v_attr)).",
         default=None,
         options=("pooled", "hidden", "released"),
-    )
-    score_steps: int = whole(
-        "Training steps of the layer that scores pairs, if vectors have a `length`. With 0, or with length 0, the "
-        "ReLU layer of the learned part scores them.",
-        default=300,
-        least=0,
     )
     device: str = choice(
         "Where to train: cpu, cuda (an NVIDIA GPU), auto (the GPU if there is one), or distributed (the ranks that "
@@ -425,11 +432,7 @@ class NeuralBrane(InductiveEmbedder):
                 made = partial(spectral_part, graph, settings, seed)
                 spectral = Decomposition(*self._stages.all_once("spectral part", made))
             part = learn(graph, settings, seed, self._stages.stage("learned part")) if width < self.dim else None
-        joint = join(spectral.vectors, learned_vectors(part, nodes, settings) if part else iter(()), settings)
-        values = spectral.values
-        del spectral  # The joint vectors contain it now.
-        learned = Learned(joint.vectors, None, part, joint, values)
-        return learned._replace(layer=make_layer(learned, graph, settings, seed, self._stages.stage("layer")))
+        return joined(spectral, part, nodes, settings)
 
     def _update(self, start: Start, graph: AttributedGraph, seed: int) -> Learned:
         settings, before, changes = self.get_params(), start.learned, start.changes
@@ -438,42 +441,37 @@ class NeuralBrane(InductiveEmbedder):
             tables, hops = tables_on(settings["device"], settings["threads"]), hops_in(graph, settings)
             spectral = follow_changes(before.spectral(settings), hops, changes.nodes, tables, settings["threads"])
         part = continue_training(before.part, changes, settings, seed) if before.part else None
-        joint = join(spectral.vectors, learned_vectors(part, len(graph), settings) if part else iter(()), settings)
-        found: Learned = before._replace(vectors=joint.vectors, part=part, joint=joint, values=spectral.values)
-        return found._replace(layer=make_layer(found, graph, settings, seed, Stages().stage("layer")))
+        return joined(spectral, part, len(graph), settings)
 
     def _check_transforms(self, fitted: Fitted) -> None:
         expected = "'pooled' or 'hidden' to embed new nodes: released vectors contain a row learned for each node"
         require(fitted.settings["output"] != "released", "output", "released", expected)
 
     def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
-        learned, settings, parts = fitted.learned, fitted.settings, []
+        learned, settings = fitted.learned, fitted.settings
+        spectral, own = np.empty((len(new), 0), np.float32), np.empty((len(new), 0), np.float32)
         if settings["spectral_dim"]:
-            tables, weights = tables_on(settings["device"], settings["threads"]), settings["hop_weights"]
-            found = learned.spectral(settings)
-            parts.append(place_newcomers(found, new, weights, tables, settings["link_weight"]))
+            tables, hops = tables_on(settings["device"], settings["threads"]), hops_in(new.known, settings)
+            spectral = place_newcomers(learned.spectral(settings), new, hops, tables, settings["link_weight"])
+            spectral *= column_scale(learned.values, settings)
         if (part := learned.part) is not None:
             theirs = part._replace(bags=(bags_of(new.attributes), bags_of(new.links)))
             own = np.vstack(list(learned_vectors(theirs, len(new), settings))) - learned.joint.centre
             if settings["centre"] and settings["output"] == "pooled":  # An empty bag gives the mean of all nodes.
                 own[np.diff(new.attributes.indptr) == 0, : part.kernel_settings.attribute_dim] = 0
                 own[np.diff(new.links.indptr) == 0, part.kernel_settings.attribute_dim :] = 0
-            parts.append(own * learned.joint.scale)
-        vectors = np.hstack(parts)
-        set_length(vectors, settings["length"])
-        return vectors
+        return side_by_side(spectral, own, settings)[0]
 
     def _reasons(self, fitted: Fitted) -> JointReasons:
         learned, settings, spectral, pooled = fitted.learned, fitted.settings, None, None
-        length, joint, width = settings["length"], learned.joint, settings["spectral_dim"]
-        lengths = joint.lengths / length if length else np.ones_like(joint.lengths)
-        if width:
+        if settings["spectral_dim"]:
             found, hops = learned.spectral(settings), hops_in(fitted.graph, settings)
             spectral = spectral_reasons(found, hops, threads=settings["threads"])
         if (part := learned.part) is not None:
-            last = settings["output"], joint.centre, float(joint.scale)
-            pooled = PooledReasons(part.model, part.bags, part.kernel_settings, *last)
-        return JointReasons(spectral, pooled, width, lengths)
+            pooled = PooledReasons(
+                part.model, part.bags, part.kernel_settings, settings["output"], learned.joint.centre
+            )
+        return JointReasons(spectral, pooled, column_scale(learned.values, settings), learned.joint.divisors)
 
     def _ignores_amounts(self) -> bool:
         return self.spectral_dim == 0 and self.attribute_dim != 0  # Only the spectral part uses amounts.
@@ -493,12 +491,6 @@ class NeuralBrane(InductiveEmbedder):
             found["training"] = {"vectors": SINGLE * n * width, "tables": tables} | batches
             tables += 2 * BAGS * n
             found["joining both parts"] = {"vectors": SINGLE * n * 2 * dim, "tables": tables}
-        if settings["length"] and settings["score_steps"]:
-            kept = {"tables": tables} if learned else {}
-            layer = {"attribute_dim": dim, "hidden": dim, "batch_size": BATCH}
-            scores = SINGLE * n * padded(dim) + (12 + BAGS) * n + _batches(sizes, layer, dim)
-            vectors = {"vectors": SINGLE * n * dim, "layer that scores pairs": scores}
-            found["scores of pairs"] = kept | vectors | {"sampling": _sampling(sizes)}
         return found
 
     def work(self, sizes: Sizes) -> float:
@@ -532,24 +524,3 @@ class NeuralBrane(InductiveEmbedder):
         triplets = len(losses) * settings["batches_per_epoch"] * settings["batch_size"]
         facts = {"triplets": triplets, "triplets_per_node": round(triplets / len(graph), 1), "loss": losses[-1]}
         return {"training": facts}
-
-    def score(self, pairs: Sequence[tuple[Any, Any]] | np.ndarray) -> np.ndarray:
-        """Return a score (pairs,) float32 for each pair of ids; a higher score means a likelier link.
-
-        The score is the inner product ⟨h(u), h(v)⟩, not a probability. h is a ReLU layer on the vectors or, if `length`
-        or `score_steps` is 0, the ReLU layer of the learned part.
-        """
-        fitted = self._require_fitted()
-        rows = find_pairs(fitted.graph.ids, pairs)
-        vectors, layer, part = fitted.learned[:3]
-        if layer is not None:
-            return layer.score(vectors, rows)
-        if part is None:
-            raise GraphError(
-                f"there is no score: graph '{fitted.graph.name}' has no links to learn it from, or score_steps is 0 "
-                "and there is no learned part; compare vectors by their cosine instead"
-            )
-        nodes, places = np.unique(rows, return_inverse=True)
-        with part.engine(fitted.settings) as engine:
-            hidden = engine.hide(engine.embed(nodes.astype(np.int32)))
-        return inner_products(hidden, places.reshape(rows.shape))

@@ -1,15 +1,14 @@
-"""Make the two parts of a vector, join them as [spectral ‖ learned], score pairs of vectors and explain them."""
+"""Make the two parts of a vector, join them as [spectral ‖ learned], and explain them."""
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from neural_brane.embedding import Layer
 from neural_brane.files.checkpoints import Stage
 from neural_brane.graph import AttributedGraph
 from neural_brane.insight.contributions import Contributions, PooledReasons, SpectralReasons
-from neural_brane.kernels.model import POOLING, Bags, Model, Settings, bags_of, padded, zeros
+from neural_brane.kernels.model import POOLING, Bags, Model, Settings, bags_of
 from neural_brane.linalg.eigenvectors import REPORTS, Hops
 from neural_brane.methods.base import stack
 from neural_brane.methods.neural_brane.training import (
@@ -21,12 +20,7 @@ from neural_brane.methods.neural_brane.training import (
     start_numbers,
 )
 from neural_brane.methods.spectral import Decomposition, decompose, hops_of
-from neural_brane.methods.training import Loop
 from neural_brane.progress import Meter
-from neural_brane.sampling.tables import can_rank
-
-if TYPE_CHECKING:
-    from neural_brane.methods.neural_brane.model import Learned
 
 BLOCK_NODES = 65_536  # nodes embedded at a time
 STEP_BATCH = 100  # batch size at which table_rate equals the learning rate
@@ -47,7 +41,7 @@ class LearnedPart(NamedTuple):
 
 def hops_in(graph: AttributedGraph, settings: dict[str, Any]) -> Hops:
     """Return the matrix of attributes and links over hops; its SVD is the spectral part."""
-    return hops_of(graph, settings["hop_weights"], link_weight=settings["link_weight"])
+    return hops_of(graph, settings["hop_weights"], link_weight=settings["link_weight"], centred=settings["centre"])
 
 
 def spectral_part(graph: AttributedGraph, settings: dict[str, Any], seed: int) -> Decomposition:
@@ -94,46 +88,59 @@ class Joint(NamedTuple):
 
     vectors: np.ndarray  # (nodes, dim) float32
     centre: np.ndarray  # mean of the learned part, subtracted from it
-    scale: np.float32  # factor of the learned part
-    lengths: np.ndarray  # (nodes, 1), lengths of the vectors before all got the same one
+    divisors: np.ndarray  # (nodes, 2) float32, what the rows of the spectral and of the learned part were divided by
 
 
 def join(
-    spectral: np.ndarray,
+    spectral: Decomposition,
     learned: Iterator[np.ndarray],
     settings: dict[str, Any],
     mean: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Joint:
-    """Return both parts side by side: the learned part centred and scaled by `learned_weight`, each vector at `length`.
+    """Return both parts side by side, the learned part centred; see `side_by_side`.
 
     mean: returns the float64 mean over all nodes; needed if the rows are those of one rank only.
     """
-    mean = mean or (lambda values: values.mean(axis=0, dtype=np.float64))
-    nodes, width = spectral.shape
+    nodes, width = spectral.vectors.shape
     own = stack(learned, nodes, settings["dim"] - width)
-    centre, scale = np.zeros(own.shape[1], np.float32), np.float32(1)
+    centre = np.zeros(own.shape[1], np.float32)
     if settings["centre"]:
-        centre = mean(own).astype(np.float32)
+        centre = (mean(own) if mean else own.mean(axis=0, dtype=np.float64)).astype(np.float32)
         own -= centre
-    if width:
-        scale = np.float32(settings["learned_weight"] * _length(spectral, mean) / (_length(own, mean) or 1.0))
-        own *= scale
-    vectors = np.hstack([spectral, own]) if width else own
-    return Joint(vectors, centre, scale, set_length(vectors, settings["length"]))
+    vectors, divisors = side_by_side(spectral.vectors * column_scale(spectral.values, settings), own, settings)
+    return Joint(vectors, centre, divisors)
 
 
-def set_length(vectors: np.ndarray, length: float) -> np.ndarray:
-    """Scale all vectors to one length in place, unless it is 0; return the earlier lengths (nodes, 1), 1 for zeros."""
-    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
-    lengths[lengths == 0] = 1
-    if length:
-        vectors *= length / lengths
-    return lengths
+def column_scale(values: np.ndarray, settings: dict[str, Any]) -> np.ndarray:
+    """Return the factor of each spectral column, which raises its singular value to `spectral_power`."""
+    share = np.divide(values, values.max(initial=0), out=np.ones_like(values), where=values > 0)
+    return (share ** ((settings["spectral_power"] - 1) / 2)).astype(np.float32)
 
 
-def _length(part: np.ndarray, mean: Callable[[np.ndarray], np.ndarray]) -> float:
-    """Return the root mean square length of a table's rows."""
-    return float(np.sqrt(mean(np.einsum("ij,ij->i", part, part))))
+def side_by_side(spectral: np.ndarray, own: np.ndarray, settings: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Return vectors of both parts, and what the rows of each part were divided by.
+
+    The rows of both parts come to one length before they are joined, so that `learned_weight` holds for every node;
+    then every vector comes to `length`. If that is 0, there is only a learned part, and it stays as it is.
+    """
+    width, length = spectral.shape[1], settings["length"]
+    vectors, divisors = np.hstack([spectral, own]), np.ones((len(own), 2), np.float32)
+    if not length:
+        return vectors, divisors
+    parts = vectors[:, :width], vectors[:, width:]
+    for column, (part, weight) in enumerate(zip(parts, (1.0, settings["learned_weight"]), strict=True)):
+        lengths = _lengths(part) / np.float32(weight)
+        part /= lengths
+        divisors[:, [column]] = lengths
+    lengths = _lengths(vectors) / np.float32(length)
+    vectors /= lengths
+    return vectors, divisors * lengths
+
+
+def _lengths(rows: np.ndarray) -> np.ndarray:
+    """Return the lengths of rows (nodes, 1), 1 for a row of zeros."""
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
+    return np.where(lengths > 0, lengths, np.float32(1))
 
 
 def kernel_settings(s: dict[str, Any]) -> Settings:
@@ -158,77 +165,15 @@ class JointReasons(NamedTuple):
 
     spectral: SpectralReasons | None
     learned: PooledReasons | None
-    width: int  # columns of the spectral part
-    lengths: np.ndarray  # (nodes, 1), divisor of each vector
+    scale: np.ndarray  # factors of the spectral columns
+    divisors: np.ndarray  # (nodes, 2), of the rows of both parts
 
     def contributions(self, row: int, targets: np.ndarray) -> Contributions:
         """Return the terms that add up to the inner products of a node's vector with targets (t, dim)."""
-        scaled = targets / float(self.lengths[row, 0])
-        parts = []
+        parts, width = [], len(self.scale)
+        first, second = self.divisors[row].astype(np.float64)
         if self.spectral is not None:
-            parts.append(self.spectral.contributions(row, scaled[:, : self.width]))
+            parts.append(self.spectral.contributions(row, targets[:, :width] * self.scale / first))
         if self.learned is not None:
-            parts.append(self.learned.contributions(row, scaled[:, self.width :]))
+            parts.append(self.learned.contributions(row, targets[:, width:] / second))
         return Contributions.sum(parts, len(targets))
-
-
-BATCH = 1_024
-RATE, WEIGHT_STD, L2 = 0.5, 0.05, 5e-5  # at twice the rate, few classes and a small dim led to h = 0 for all
-UPDATE_SHARE = 10  # score_steps are divided by this if an earlier layer is trained further
-SEED = 4  # second part of the layer's seed, used nowhere else
-
-
-def make_layer(
-    learned: "Learned", graph: AttributedGraph, settings: dict[str, Any], seed: int, stage: Stage
-) -> Layer | None:
-    """Return the layer that scores pairs of vectors, trained further from an earlier one; None if there can be none."""
-    before, part = learned.layer, learned.part
-    if settings["length"] and settings["score_steps"] and can_rank(graph.adjacency):
-        return train_layer(learned, graph, settings, seed, stage)
-    if part and settings["output"] == "pooled" and not settings["length"]:
-        model = part.model  # Vectors are v = f − centre, so W f + b = W v + W centre + b.
-        return Layer(model.weight, model.bias + model.weight @ learned.joint.centre)
-    return before
-
-
-def train_layer(learned: "Learned", graph: AttributedGraph, settings: dict[str, Any], seed: int, stage: Stage) -> Layer:
-    """Return the layer h(u) = ReLU(W v(u)) after training W by Bayesian personalized ranking; v stays unchanged.
-
-    It uses the kernels of the model: a node's bag of attributes has one row, its own vector, with step size zero, and
-    the table of neighbours has no columns. An earlier layer is trained further.
-    """
-    before, (nodes, dim) = learned.layer, learned.vectors.shape
-    table = zeros(nodes, padded(dim))
-    table[:, :dim] = learned.vectors
-    steps = -(-settings["score_steps"] // (UPDATE_SHARE if before else 1))
-    drawn = np.random.default_rng((seed, SEED)).standard_normal((dim, dim), np.float32) * np.float32(WEIGHT_STD)
-    weight = before.weight.copy() if before else drawn
-    model = Model(table, zeros(nodes, 0), weight, np.zeros(dim, np.float32))
-    stage.restore({"weight": weight}, {})  # Training changes nothing else.
-    bags = Bags(np.arange(nodes + 1, dtype=np.int64), np.arange(nodes, dtype=np.int32)), bags_of(graph.adjacency)
-    with open_engine(settings, model, bags, layer_settings(dim)) as engine:
-        options = {name: settings[name] for name in ("negative_power", "allow_self_negative")}
-        sampler = engine.sampler(graph.adjacency, seed=seed, **options)
-        chunk = max(1, engine.chunk_triplets // BATCH)
-
-        loop = Loop(
-            stage, Meter(settings["progress"], steps, "steps", stage="scores of pairs"), -(-steps // chunk),
-            units=lambda at: min(at * chunk, steps), length=settings["length"],
-        )  # fmt: skip
-
-        def step(at: int) -> None:
-            first, count = at * chunk, min(chunk, steps - at * chunk)
-            losses = engine.train(sampler.draw(first * BATCH, count * BATCH).reshape(count, BATCH, 3))
-            loop.require_finite(at, **{"the losses of the score": losses})
-
-        loop.run(lambda: {"weight": engine.model().weight}, step)
-        trained = engine.model()
-    return Layer(trained.weight, trained.bias)
-
-
-def layer_settings(dim: int) -> Settings:
-    """Return the settings of the kernels for the layer that scores pairs."""
-    return Settings(
-        attribute_dim=dim, pooling=POOLING["max"], zero_floor=False, learning_rate=RATE, table_rate=0.0,
-        triplet_scale=1 / BATCH, hidden_l2=L2 * 100 / BATCH, parameter_l2=0.0, train_bias=False,
-    )  # fmt: skip

@@ -16,7 +16,7 @@ from neural_brane.kernels.model import Bags, Model, padded, zeros
 from neural_brane.kernels.threads import SLAB_COLUMNS
 from neural_brane.linalg.eigenvectors import ITERATIONS
 from neural_brane.linalg.tables import Tables
-from neural_brane.methods.neural_brane.parts import BATCH, kernel_settings, layer_settings
+from neural_brane.methods.neural_brane.parts import kernel_settings
 from neural_brane.methods.training import spectral_width
 from neural_brane.sampling.triplets import TripletSampler
 
@@ -47,8 +47,6 @@ class Probes:
                 found["spectral part"] = self.spectral()
             if self.settings["spectral_dim"] < self.settings["dim"] and self.sizes.edges:
                 found["training"] = self.training()
-            if self.settings["length"] and self.settings["score_steps"] and self.sizes.edges:
-                found["scores of pairs"] = self.settings["score_steps"] * self.score_step()
         return found | {"vectors": self.vectors()}
 
     def spectral(self) -> float:
@@ -99,16 +97,6 @@ class Probes:
         sampler = TripletSampler(adjacency, negative_power=s["negative_power"])
         draw = repeat(lambda: sampler.draw(0, 50_000)) / 50_000
         return s["epochs"] * s["batches_per_epoch"] * batch * (step + draw)
-
-    def score_step(self) -> float:
-        """Return the seconds per step of the layer that scores pairs."""
-        dim, nodes = self.settings["dim"], min(self.nodes, 100_000)
-        own = Bags(np.arange(nodes + 1, dtype=np.int64), np.arange(nodes, dtype=np.int32))
-        none = Bags(np.zeros(nodes + 1, np.int64), np.empty(0, np.int32))
-        model = Model(ones(nodes, dim), zeros(nodes, 0), ones(dim, dim)[:, :dim], np.zeros(dim, np.float32))
-        trainer = cpu.Trainer(model, own, none, layer_settings(dim), BATCH)
-        triplets = self.random.integers(nodes, size=(2, BATCH, 3), dtype=np.int32)
-        return repeat(lambda: trainer(triplets)) / 2
 
     def vectors(self) -> float:
         """Return the seconds for joining the parts, the digest of the graph, and writing."""
