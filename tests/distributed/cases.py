@@ -15,12 +15,14 @@ COUNT = 11  # rows of the table in requests
 SETTINGS = {
     "hop_weights": (1.0, 1.0, 1.0),
     "link_weight": 0.3,
+    "centre": True,
     "spectral_dim": 12,
     "threads": 1,
     "device": "cpu",
     "progress": None,
 }
-JOINING = {"dim": 5, "centre": True, "learned_weight": 0.35, "length": 2.0}
+JOINING = {"dim": 5, "centre": True, "spectral_power": 1.5, "learned_weight": 0.35, "length": 2.0}
+VALUES = np.array([4.0, 2.0, 0.5])  # squared singular values of the spectral part
 
 
 class Case(NamedTuple):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from cases import COUNT, JOINING, SETTINGS, large_graph, make_cases, requested, two_parts
+from cases import COUNT, JOINING, SETTINGS, VALUES, large_graph, make_cases, requested, two_parts
 from leaving import leave
 from ranks import each_group
 
@@ -16,7 +16,7 @@ from neural_brane.errors import GraphError
 from neural_brane.files.graphs.shards import MemoryShards
 from neural_brane.linalg.eigenvectors import factor_hops, leading_eigenvectors
 from neural_brane.linalg.tables import OnTorch
-from neural_brane.methods.spectral import HopProduct
+from neural_brane.methods.spectral import Decomposition, HopProduct
 
 
 def send_pieces(exchange: Exchange) -> dict[str, np.ndarray]:
@@ -57,8 +57,7 @@ def request_rows(exchange: Exchange) -> dict[str, np.ndarray]:
 def join_parts(exchange: Exchange) -> dict[str, np.ndarray]:
     own = node_range(COUNT, exchange.rank, exchange.ranks)
     spectral, learned = (part[own.start : own.stop] for part in two_parts())
-    joint = join_own(spectral, iter([learned]), JOINING, exchange)
-    return joint._asdict()
+    return join_own(Decomposition(spectral, VALUES), iter([learned]), JOINING, exchange)._asdict()
 
 
 def decompose(exchange: Exchange) -> dict[str, np.ndarray]:
