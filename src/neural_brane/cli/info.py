@@ -83,13 +83,13 @@ def inspect(
     """
     from neural_brane.files.contents import inspect_file, inspect_nodes
 
-    ids = None
+    edges = None
     for path in files:
         report = inspect_file(path)
         show_report(report)
-        ids = report.ids if ids is None else ids
+        edges = report if edges is None and report.ids is not None else edges
     if nodes is not None:
-        show_report(inspect_nodes(nodes, ids))
+        show_report(inspect_nodes(nodes, edges))
 
 
 def show_report(report: Report) -> None:

@@ -64,7 +64,7 @@ def join_nodes(graph: AttributedGraph, nodes: Any, place: Place, options: NodeOp
     table, label = frame.table, options.get("label")
     id = choose_id(frame, place, given=options.get("id"), linked=graph.ids, titles=graph.edge_titles)
     label = None if label is None else find_column(table.columns, label, place.where)
-    columns = _describe(table, id, label, place, options)
+    columns = describe_columns(table, id, label, place, options)
     rows = find_rows(table[id], graph.ids, place)
     if not (rows.places >= 0).any():
         raise GraphError(
@@ -85,7 +85,9 @@ def join_nodes(graph: AttributedGraph, nodes: Any, place: Place, options: NodeOp
     return type(graph)(adjacency, attributes, everyone, names, labels, graph.name, encoder, graph.edge_titles)
 
 
-def _describe(table: pl.DataFrame, id: str, label: str | None, place: Place, options: NodeOptions) -> list[Column]:
+def describe_columns(
+    table: pl.DataFrame, id: str, label: str | None, place: Place, options: NodeOptions
+) -> list[Column]:
     """Return the columns as `infer_columns` describes them, with the reason for the column of ids."""
     known = {"columns": options.get("columns"), "ignore": options.get("ignore", ())}
     try:
