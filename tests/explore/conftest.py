@@ -44,16 +44,16 @@ def serve() -> Iterator[Callable[[View], Server]]:
 
     def start(view: View) -> Server:
         server = Server(view)
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve)
         thread.start()
         started.append((server, thread))
         return server
 
     yield start
     for server, thread in started:
-        server.shutdown()
+        server.stop()
         thread.join()
-        server.server_close()
+        server.close()
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from neural_brane.explore.server import POLICY, page_files
 
 
 def ask(server, path, *, method="GET", host=None, body=None):
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
     headers = {"Host": host} if host else {}
     connection.request(method, path, body=body, headers=headers)
     answer = connection.getresponse()
@@ -35,8 +35,8 @@ def test_the_page_and_its_files_are_served_with_a_strict_policy(server):
 
 
 def test_it_listens_on_this_machine_alone(server):
-    assert server.server_address[0] == "127.0.0.1"
-    assert server.server_port > 1023
+    assert server.host == "127.0.0.1"
+    assert server.port > 1023
     assert len(server.token) >= 32
 
 
@@ -44,13 +44,13 @@ def test_it_listens_on_this_machine_alone(server):
     "host", ["evil.example", "127.0.0.1", "localhost:1", "evil.example:{port}", "127.0.0.1.evil:{port}"]
 )
 def test_another_host_is_refused(server, host):
-    answer, content = ask(server, f"/{server.token}/api/about", host=host.format(port=server.server_port))
+    answer, content = ask(server, f"/{server.token}/api/about", host=host.format(port=server.port))
     assert answer.status == 403
     assert b"nodes" not in content
 
 
 def test_localhost_by_name_is_ours(server):
-    answer, _ = ask(server, f"/{server.token}/api/about", host=f"localhost:{server.server_port}")
+    answer, _ = ask(server, f"/{server.token}/api/about", host=f"localhost:{server.port}")
     assert answer.status == 200
 
 
@@ -103,7 +103,7 @@ def test_rows_that_make_no_sense_are_refused(server, body, status):
 
 
 def test_too_much_is_not_read(server):
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
     connection.putrequest("POST", f"/{server.token}/api/count")
     connection.putheader("Content-Length", str(10**12))
     connection.endheaders()
