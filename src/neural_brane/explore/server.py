@@ -120,7 +120,8 @@ class Server:
         self.view, self.making, self.timeout = view, making, timeout
         self.token = secrets.token_urlsafe(24)
         self.files = page_files()
-        self._loop = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        self._loop = self._runner.get_loop()
         self._stopping, self._workers = asyncio.Event(), asyncio.Semaphore(WORKERS)
 
     @property
@@ -130,15 +131,15 @@ class Server:
 
     def serve(self) -> None:
         """Answer requests until Ctrl-C, or until another thread calls `stop`."""
-        self._loop.run(self._listen())
+        self._runner.run(self._listen())
 
     def stop(self) -> None:
         """End `serve`."""
-        self._loop.get_loop().call_soon_threadsafe(self._stopping.set)
+        self._loop.call_soon_threadsafe(self._stopping.set)
 
     def close(self) -> None:
         """Close all connections and the port."""
-        self._loop.close()
+        self._runner.close()
         self.socket.close()
 
     def find(self, name: str, query: dict[str, str], rows: np.ndarray | None = None) -> tuple[bytes, str]:
@@ -159,7 +160,7 @@ class Server:
         return pack(answer | progress), "application/octet-stream"
 
     async def _listen(self) -> None:
-        asyncio.get_running_loop().set_exception_handler(print_bug)
+        self._loop.set_exception_handler(print_bug)
         await asyncio.start_server(self._serve, sock=self.socket, limit=MOST_HEAD, backlog=MOST_WAITING)
         await self._stopping.wait()
 
@@ -212,9 +213,7 @@ class Server:
         if method == "POST":  # the body lists rows as numbers of four bytes
             length = headers.get("Content-Length", "")
             if not re.fullmatch("[0-9]{1,9}", length) or int(length) > MOST_BYTES or int(length) % 4:
-                raise RefusedError(
-                    HTTPStatus.BAD_REQUEST, "the body is not a list of row numbers of four bytes each"
-                )
+                raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is not a list of row numbers of four bytes each")
             rows = np.frombuffer(await reader.readexactly(int(length)), "<u4").astype(np.int64)
         stays = version == "HTTP/1.1" and headers.get("Connection", "").lower() != "close"
         return partial(self.find, name, query, rows), stays
