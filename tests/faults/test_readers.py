@@ -192,7 +192,7 @@ def test_very_many_damaged_files_end_in_sound_data_or_in_our_errors(tmp_path):
     [
         ("labels.txt", b"\xef\xbb\xbf\xe2\x80\xa8", "the label file is empty"),
         ("graph.txt", b"\n, ", "the graph file is empty"),
-        # An expression whose work grows with the square of the size would take days to see that these are not GML and XML.
+        # A slow expression, whose work grows with the square of the size, would take days for these.
         ("graph.txt", b"# p" + b"\n" * 5_000_000 + b"5\n", "the graph has no edges"),
         ("graph.txt", b"<!-- -->" * 500_000 + b"\n", "graph.txt:1"),
         ("vectors.npy", b"\x93NUMPY\x01\0\x06\0{'a':(", "vectors.npy"),

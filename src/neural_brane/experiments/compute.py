@@ -94,8 +94,8 @@ def run(
 
 @contextmanager
 def _no_signals() -> Iterator[None]:
-    """Delay signals that ask to stop, so that no process is left half started. Processes started here never get them."""
-    ensure_running()  # this helper process of `multiprocessing` lets signals through when it starts
+    """Delay signals that ask to stop, so that no process is left half started; processes started here ignore them."""
+    ensure_running()  # when it starts, this process of `multiprocessing` lets signals through
     with DelayedStop() as delayed:
         delayed.busy = True
         before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
