@@ -125,13 +125,13 @@ def serve(view: View, layout: str | None, seed: int, port: int, open_page: bool)
     if open_page:
         webbrowser.open(server.address)
     try:
-        server.serve_forever()
+        server.serve()
     except KeyboardInterrupt:
         echo("the page is closed")
     finally:
         if making is not None:
             making.stop()
-        server.server_close()
+        server.close()
 
 
 WELL_KNOWN = ("json", "asyncio", "zipfile", "unittest", "http.client", "tkinter", "math")
