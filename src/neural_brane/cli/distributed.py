@@ -151,11 +151,7 @@ def train_as_rank(work: Work, log: Path | None, start: float) -> None:
 
 @contextmanager
 def sharded(work: Work, job: Job) -> Iterator[Path]:
-    """Yield a folder with the shards of the source.
-
-    If the source is not such a folder, one rank of each host writes the shards beside the output, and removes them
-    when all ranks are done.
-    """
+    """Yield a folder with the shards of the source; one rank of each host writes it, if the source is not one."""
     from neural_brane.files.graphs.shards import MANIFEST, write_shards
 
     if (Path(work.source) / MANIFEST).is_file():

@@ -148,10 +148,7 @@ def reporting(title: str, *, clock: Clock = time.perf_counter) -> Iterator[Repor
 
 @contextmanager
 def counting(title: str, *, steady: bool = True, clock: Clock = time.perf_counter) -> Iterator[Reporter]:
-    """Yield a reporter for counted work: a bar that disappears, or lines if the work takes long.
-
-    steady: False if units take unequal times; the time left then follows from the mean rate since the start.
-    """
+    """Yield a reporter of counted work; set `steady` to False if units take unequal times."""
     begun = clock()
 
     def count(progress: Progress) -> str:
@@ -183,10 +180,7 @@ def _lines(text: Describe, clock: Clock, begun: float, write: Write, quiet: floa
 def _display(
     first: str, text: Describe, lines: Callable[[Write], Reporter], title: str | None = None
 ) -> Iterator[tuple[Reporter, Write]]:
-    """Yield a reporter and a function that shows a text: a bar on a terminal (lines go to the log), else plain lines.
-
-    A bar without a title disappears.
-    """
+    """Yield a reporter and a function that shows a text: a bar on a terminal, with lines in the log, or lines."""
     if not sys.stderr.isatty():
         if title is not None:
             echo_and_log(title)
@@ -314,10 +308,7 @@ TYPED = "neural_brane.typed"  # key of the typed arguments in the context of a c
 
 
 class Stopped(KeyboardInterrupt):
-    """The signal `number` asked a command to stop; `message` states whether its work was saved.
-
-    add: arguments to add to the same command so that it resumes; None if it cannot resume.
-    """
+    """The signal `number` asked a command to stop; it resumes with the arguments `add`, unless that is None."""
 
     def __init__(self, number: int, message: str = "stopped", add: tuple[str, ...] | None = None):
         super().__init__(message)

@@ -1,8 +1,4 @@
-"""Save the state of a training on many ranks in a folder, from which any number of ranks can resume.
-
-A checkpoint is a folder `step-NNNNNNNN`; its manifest `checkpoint.json` is written last. The file `LATEST` names the
-newest complete checkpoint. The last two are kept in case one is damaged. All hosts must see the same folder.
-"""
+"""Save the state of a training on many ranks in folders `step-N`, from which any number of ranks can resume."""
 
 from __future__ import annotations
 
@@ -141,9 +137,8 @@ class CheckpointManifest(Manifest):
 class Checkpoints:
     """The checkpoints of a run in a folder; all ranks call the methods together.
 
-    identity: the identity of the run, from `files.checkpoints.identify`. Checkpoints of another run are refused;
-    parameters in `free` may differ. every: steps between two checkpoints. keep: checkpoints to keep. group: a process
-    group on the CPU for messages between ranks, or None for the default group.
+    identity: from `files.checkpoints.identify`; other runs are refused, but parameters in `free` may differ.
+    every: steps between two checkpoints. keep: checkpoints to keep. group: for messages on the CPU, or None.
     """
 
     def __init__(
@@ -201,10 +196,7 @@ class Checkpoints:
             raise CheckpointError(f"{path}: cannot be read ({_first(error)}); {START_AGAIN}") from None
 
     def save(self, step: int, tensors: Mapping[str, Any], numbers: Mapping[str, Any]) -> None:
-        """Save the state before `step`; warn and continue if it cannot be written.
-
-        tensors: sharded over the ranks, or plain and equal on all ranks. numbers: values that JSON can store.
-        """
+        """Save the state before `step`: tensors, and numbers for JSON; warn and continue if it cannot be written."""
         path = self.folder / f"step-{step:08d}"
         self._on_first(lambda: self._make_room(path))
         writer = Writer(path)

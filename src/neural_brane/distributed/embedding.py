@@ -69,10 +69,7 @@ class Sizes(NamedTuple):
 
 
 class Metrics:
-    """Count steps, losses and seconds per phase; rank 0 also reports them.
-
-    target: a .jsonl file, a folder for metrics.jsonl and TensorBoard files, or None to write no file.
-    """
+    """Count steps, losses and seconds per phase; rank 0 reports them, and writes them to `target` if it is given."""
 
     def __init__(
         self,
@@ -235,11 +232,7 @@ class RankTraining(Epochs):
     def run(
         self, first: int, batches: Callable[[int], Any], step: Callable[[Any], torch.Tensor], together: int
     ) -> None:
-        """Train from step `first` to the last, or until the loss is flat.
-
-        batches: returns the rank's share of a batch by its number. together: the number of steps after which losses
-        are read; more than one, because reading a loss waits for the GPU.
-        """
+        """Train from step `first` until the end or a flat loss; losses are read once in `together` steps."""
         at, per_epoch = first, self.settings["batches_per_epoch"]
         losses: list[torch.Tensor] = []
         while at < self.total and not (at % per_epoch == 0 and self.is_flat()):
@@ -317,10 +310,7 @@ class TrainedModel(NamedTuple):
     losses: list[float]
 
     def vectors(self, output: str) -> Iterator[np.ndarray]:
-        """Yield the vectors of this rank's nodes in blocks (nodes, width) float32; output: as in `NeuralBrane`.
-
-        All ranks look up rows together, so all yield equally many blocks; the last ones may be empty.
-        """
+        """Yield the vectors of this rank's nodes in blocks, equally many on all ranks; the last may be empty."""
         model, own = self.model, self.model.neighbours.own
         weight, bias = model.weight.cpu().numpy(), model.bias.cpu().numpy()
         for first in range(0, block_size(self.rows.nodes, model.exchange.ranks), VECTOR_NODES):
@@ -478,10 +468,7 @@ def _provenance(shards: Shards, settings: dict[str, Any], seed: int, losses: lis
 def learn_graph(
     graph: AttributedGraph, settings: dict[str, Any], seed: int
 ) -> tuple[Decomposition, LearnedPart | None]:
-    """Learn both parts of all vectors for `NeuralBrane(device="distributed")`; all ranks call this with the same graph.
-
-    Every rank returns both parts of all nodes; the learned part is None if all columns are spectral.
-    """
+    """Learn both parts of all vectors, on all ranks together; the learned part is None if all columns are spectral."""
     require_packages()
     settings = settings | {"threads": settings["threads"] or own_threads()}
     with ExitStack() as stack:

@@ -62,10 +62,7 @@ def count_rows(adjacency: sparse.csr_array, attributes: sparse.csr_array, triple
 
 
 def expected_rows(sizes: Sizes, triplets: int, nodes: int | None = None) -> BatchRows:
-    """Estimate the rows and entries of triplets, as if all nodes had equally many neighbours and attributes.
-
-    Real hubs are drawn more often and need more rows. nodes: the number of distinct nodes, if already known.
-    """
+    """Estimate the rows and entries of triplets, as if all nodes had equally many neighbours and attributes."""
     drawn = distinct(sizes.nodes, 3 * triplets) if nodes is None else nodes
     bags = [drawn * entries / max(sizes.nodes, 1) for entries in (sizes.attribute_entries, sizes.links)]
     rows = [distinct(count, bag) for count, bag in zip((sizes.attributes, sizes.nodes), bags, strict=True)]

@@ -28,10 +28,7 @@ INSTALL = (
 
 
 def require_packages(installed: Callable[[str], str] = version) -> None:
-    """Raise DependencyError if a package is missing or has a wrong version, without importing any.
-
-    installed: returns the version of a package, or raises PackageNotFoundError.
-    """
+    """Raise DependencyError if a package is missing or has a wrong version, without importing any."""
 
     def check(name: str, begins: str) -> str | None:
         try:
@@ -114,10 +111,7 @@ def own_threads(environment: Mapping[str, str] = os.environ) -> int:
 
 @contextmanager
 def join(device: str = "cpu") -> Iterator[Job]:
-    """Connect to the other ranks of the job, with gloo on CPUs or NCCL on GPUs (one GPU per rank); yield the `Job`.
-
-    If a launcher such as Ray Train has already made a process group, that group is used and stays open.
-    """
+    """Join the job's ranks by gloo on CPUs or NCCL on GPUs, or in the launcher's process group; yield the `Job`."""
     import torch
     import torch.distributed as dist
 
@@ -183,10 +177,7 @@ def advice(environment: Mapping[str, str] = os.environ) -> str | None:
 
 
 def start(ranks: int, arguments: Sequence[str], *, restarts: int = RESTARTS) -> int:
-    """Run `brane` with these arguments as so many ranks on this machine; return the exit code.
-
-    If a rank is killed, all ranks are restarted, at most `restarts` times.
-    """
+    """Run `brane` with these arguments as ranks on this machine, restarted if one is killed; return the exit code."""
     if ranks < 1:
         raise ParameterError(f"--ranks {ranks} makes no sense; give 1 or more")
     from torch.distributed.elastic.multiprocessing import SignalException

@@ -540,10 +540,7 @@ def _parameters(name: str, own: dict[str, Any], dim: int, device: str) -> dict[s
 
 @contextmanager
 def open_store(graph: AttributedGraph, folder: str | Path | None) -> Iterator[Store]:
-    """Open the store of a comparison: in the folder, or a temporary one.
-
-    The graph's digest includes its labels, so scores on other labels are never reused.
-    """
+    """Open the store of a comparison, in the folder or a temporary one; the digest includes the labels."""
     with nullcontext(Path(folder) / "trainings") if folder else TemporaryDirectory() as place:
         code = fingerprint if folder else lambda method, parameters: ""  # a temporary store is never reused
         yield Store(place, graph=graph, fingerprint=code)

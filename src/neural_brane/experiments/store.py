@@ -75,10 +75,7 @@ class Training:
         return METHODS[self.method](**{"threads": threads} | self.parameters | {"seed": self.seed})
 
     def deciding_parameters(self) -> Record:
-        """Return the parameters that affect the vectors, except the seed, as JSON represents them.
-
-        If a parameter is invalid, the parameters are returned as they were set; the training reports the error.
-        """
+        """Return the parameters that affect the vectors, except the seed, as JSON; invalid ones as they were set."""
         try:
             found = self.model().deciding_parameters()
         except ParameterError:

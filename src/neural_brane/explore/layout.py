@@ -1,8 +1,4 @@
-"""Place each node on the map, by PCA or by t-SNE.
-
-PCA takes a second for a million nodes and shows the large differences. t-SNE keeps similar nodes together. It takes
-minutes for a hundred thousand nodes, so its map is saved in a file beside the vectors.
-"""
+"""Place each node on the map: by PCA at once, or by t-SNE, which takes minutes and is saved beside the vectors."""
 
 from __future__ import annotations
 
@@ -87,10 +83,7 @@ def require_tsne() -> Any:
 
 
 def tsne(vectors: np.ndarray, *, seed: int = 0, progress: Reporter | None = None) -> np.ndarray:
-    """Return t-SNE of the directions of vectors: (nodes, 2) float32, the same for the same seed.
-
-    It uses the exact nearest nodes and starts from PCA. `progress` first counts searched nodes, then iterations.
-    """
+    """Return t-SNE of the directions of vectors: (nodes, 2) float32, exact neighbours, started from PCA."""
     package = require_tsne()
     if len(vectors) < FEWEST:
         return pca(vectors)

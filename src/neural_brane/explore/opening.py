@@ -28,11 +28,7 @@ Source: TypeAlias = "Path | Embedder"  # a file of vectors or of a model, or a f
 
 
 def open_view(sources: Sequence[Source], graph: AttributedGraph | None = None, *, model: Path | None = None) -> View:
-    """Return a view of vectors of the same nodes, still without a map.
-
-    graph: the graph of the nodes; by default that of the first model. model: a saved model that made the first
-    vectors; the page uses it to explain them.
-    """
+    """Return a view of vectors of the same nodes, without a map; `model` explains the first, and gives the graph."""
     ids, runs = open_runs(sources)
     if model is not None:
         runs[0].model = open_model(model)
@@ -136,10 +132,7 @@ def kept_tsne(run: Run, *, seed: int = 0, progress: Reporter | None = None) -> A
 
 
 class Making:
-    """Compute t-SNE of all runs in a thread, while the page shows the quick map.
-
-    report: receives the progress too.
-    """
+    """Compute t-SNE of all runs in a thread while the page shows the quick map; `report` receives the progress too."""
 
     def __init__(self, view: View, *, seed: int = 0, report: Reporter | None = None):
         self.view, self.seed, self.report = view, seed, report

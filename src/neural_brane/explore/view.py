@@ -237,10 +237,7 @@ class Run:
 def divide(
     table: np.ndarray, k: int | None = None, *, prepare: Callable[[np.ndarray], np.ndarray] = np.asarray, seed: int = 0
 ) -> np.ndarray:
-    """Return the group of each row: k-means computes centres from a sample, and each row joins the nearest centre.
-
-    k: the largest number of groups; None chooses the number. prepare: a function for rows when they are read.
-    """
+    """Return the group of each row, by k-means on a sample; at most `k` groups, or a number that it chooses."""
     total = len(table)
     rng = np.random.default_rng(seed)
     rows = np.arange(total) if total <= SAMPLE else np.sort(rng.choice(total, SAMPLE, replace=False))
@@ -275,20 +272,14 @@ Answer = dict[str, Any]
 
 
 class View:
-    """The data of the page: the nodes, and one or several runs, which are sets of vectors of these nodes.
-
-    Nodes are numbered by their rows in the first run; all runs have this order.
-    """
+    """The data of the page: one or several runs, which are sets of vectors of the nodes, ordered as in the first."""
 
     def __init__(self, nodes: Nodes, runs: list[Run], *, title: str = "vectors"):
         self.nodes, self.runs, self.title = nodes, runs, title
         self.regions = lru_cache(maxsize=8)(self._regions)  # called with run and layout
 
     def answer(self, name: str, query: dict[str, Any], rows: np.ndarray | None = None) -> Answer | None:
-        """Return the answer to a question of the page, or None if there is no such question.
-
-        rows: the nodes of a question in `LISTS`; None for all nodes.
-        """
+        """Return the answer to a question about some rows, or all if None; None if there is no such question."""
         if name in LISTS:
             checked = self._checked(np.arange(len(self.nodes)) if rows is None else rows)
             if name == "nearest":

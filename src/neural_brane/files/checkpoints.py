@@ -169,11 +169,10 @@ HANGUP = getattr(signal, "SIGHUP", None)
 
 
 class DelayedStop:
-    """Delay everything that stops a run while it is `busy`: signals, and errors of the progress reporter.
+    """Delay signals and errors of the progress reporter while a run is `busy`, so that its saved state is consistent.
 
-    The run sets `busy` before a step, so that the saved state is consistent, and calls `release` after it. Then the
-    handler that was installed before is called for the signal. A second signal is not delayed. Ignored signals stay
-    ignored. Outside the main thread no signals are delayed, because Python allows no handlers there.
+    After `release`, the handler that was installed before is called. A second signal is not delayed, ignored ones stay
+    ignored. Outside the main thread nothing is delayed, because Python allows no handlers there.
     """
 
     def __init__(self) -> None:

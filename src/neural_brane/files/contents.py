@@ -227,10 +227,7 @@ SHARED = (".npz", ".txt", ".csv", ".tsv", ".parquet")  # suffixes that graphs an
 
 @dataclass(slots=True)
 class Report:
-    """A report on a file: how it is read (`description`), counts, columns, first rows and possible problems.
-
-    `ids` are the ids of its nodes.
-    """
+    """A report on how a file is read: counts, columns, first rows, possible problems and the ids of its nodes."""
 
     path: Path
     description: str

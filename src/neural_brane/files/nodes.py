@@ -39,10 +39,7 @@ class AttributeRows:
 
 
 def parse_rows(path: Path, data: bytes, first_line: int = 1) -> AttributeRows:
-    """Return the rows of an attribute file without comments, whose first line has the number `first_line`.
-
-    This checks every word; `to_matrix` checks that the nodes are in the graph.
-    """
+    """Check every word and return the rows of an attribute file, whose first line has the number `first_line`."""
     words = read_words(data).with_columns(pl.col("line") + (first_line - 1))
     # The first word is a node, and a colon in it is part of the id.
     nodes = words.filter("first").select("line", node=pl.concat_str("name", "value", separator=":", ignore_nulls=True))
@@ -136,10 +133,7 @@ def _separator(values: pl.Series) -> str | None:
 
 
 def to_targets(lines: LabelLines, kind: Kind, separator: str | None = None) -> tuple[np.ndarray, Targets]:
-    """Return the id of each node once, and the targets: classes (str), numbers (float64) or `MultiLabels`.
-
-    `separator` stands between several labels of a line.
-    """
+    """Return the id of each node once, and the targets: classes (str), numbers (float64) or `MultiLabels`."""
     ids, first, rows = np.unique(lines.ids, return_index=True, return_inverse=True)
     order = np.argsort(first, kind="stable")  # keeps the order of the file
     if kind == "several":
@@ -169,11 +163,7 @@ def _unlisted(lines: LabelLines) -> pl.Series:
 
 
 def _split(lines: LabelLines, separator: str | None, *, repeated: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return the line of each label, and the labels.
-
-    A separator that is not given is inferred as in a table of nodes; if that fails, it is the first of semicolon, bar,
-    comma and tab that occurs anywhere; else it is a space, unless some node has several lines.
-    """
+    """Return the line of each label, and the labels; a separator that is not given is inferred."""
     values = lines.values
     if not isinstance(values.dtype, pl.List):
         texts = as_texts(values)

@@ -171,10 +171,7 @@ class ObjectArrayError(ValueError):
 
 
 def read_array(file: IO[bytes], size: int) -> np.ndarray:
-    """Read an array from an .npy file or member of `size` bytes.
-
-    Memory is allocated only after the size in the header has been compared with the size of the file.
-    """
+    """Read an array from an .npy file or member of `size` bytes, after its header agrees with the size."""
     shape, fortran, dtype = read_npy_header(file)
     if dtype.hasobject:
         raise ObjectArrayError

@@ -71,11 +71,7 @@ def find_encoding(head: bytes) -> Encoding:
 
 
 def read_blocks(file: Unpacked, encoding: Encoding, *, size: int = BLOCK) -> Iterator[Block]:
-    """Yield a text file in blocks of whole records.
-
-    A line feed between quotes belongs to a field and does not end a record. Raises GraphError with the line number if
-    the file is binary or not in the encoding.
-    """
+    """Yield a text file in blocks of whole records; raise GraphError with the line number where it is not text."""
     decoder = _Decoder(file, encoding)
     kept, line = b"", 1
     data = file.read(size)
@@ -96,10 +92,7 @@ def read_blocks(file: Unpacked, encoding: Encoding, *, size: int = BLOCK) -> Ite
 
 
 def _last_record(text: bytes, *, tries: int = 100) -> int:
-    """Return the end of the last complete record: after a line feed that an even number of quotes precedes.
-
-    Returns 0 if `tries` line feeds do not give one; then the caller reads more of the file.
-    """
+    """Return the end of the last line feed after an even number of quotes, or 0 if none of the last `tries` is."""
     end = text.rfind(b"\n")
     while b'"' in text and end >= 0 and text.count(b'"', 0, end) % 2:
         end = text.rfind(b"\n", 0, text.rfind(b'"', 0, end))
@@ -380,10 +373,7 @@ def check_count(announced: int, follow: int, what: str, advice: str, error: type
 
 
 def check_file(path: Path, error: type[BraneError], *, pipe: bool = False, whole: bool = True) -> None:
-    """Refuse a device, a socket, a folder and, unless `pipe` is true, a pipe.
-
-    If the file will be read as a `whole`, also refuse one that is larger than memory.
-    """
+    """Refuse a device, a socket, a folder, a pipe unless allowed, and a `whole` file that is larger than memory."""
     mode = path.stat().st_mode
     if not (stat.S_ISREG(mode) or (pipe and stat.S_ISFIFO(mode))):
         kinds = {"a folder": stat.S_ISDIR, "a device": stat.S_ISCHR, "a disk": stat.S_ISBLK, "a pipe": stat.S_ISFIFO}

@@ -40,11 +40,7 @@ def fail(path: Path, line: int, message: str) -> Never:
 
 
 def read_text(path: Path | Unpacked, kind: str) -> bytes:
-    """Return a whole text file as UTF-8; every line ends in a line feed, and comment lines become blank.
-
-    The file may be compressed, in UTF-16, or open already. `kind` names it in errors, as in "label file". Raises
-    GraphError if the file is missing, empty or not text.
-    """
+    """Return a text file as UTF-8 with line feeds and blank comment lines; raise GraphError if it is no text."""
     with path if isinstance(path, Unpacked) else Unpacked(path, kind) as file:
         data = b"".join(block.data for block in text_blocks(file))
     if not data.strip(_BLANK):
@@ -71,20 +67,13 @@ def empty_error(path: Path, kind: str) -> GraphError:
 
 
 def read_table(data: bytes, columns: list[str]) -> pl.DataFrame:
-    """Split lines into columns of words and a column `line`; leave out blank lines.
-
-    Missing words of a short line are null. Words beyond the last column are dropped.
-    """
+    """Split lines into columns of words and `line`, without blank lines; missing words are null, others dropped."""
     table = _read_columns(_single_spaced(data), columns, " ").with_row_index("line", offset=1)
     return table.filter(pl.col(columns[0]).is_not_null())
 
 
 def read_words(data: bytes) -> pl.DataFrame:
-    """Return a table with one row per word and the columns `line`, `first`, `name` and `value`.
-
-    `first` is true for the first word of a line. A word NAME:VALUE is cut at its last colon; the value of other words
-    is null. Blank lines are left out.
-    """
+    """Return a row per word: `line`, `first` in it or not, and NAME:VALUE cut at the last colon, `name`, `value`."""
     raw = np.frombuffer(_single_spaced(data).rstrip(b"\n") + b"\n", dtype=np.uint8).copy()
     stops = np.flatnonzero((raw == ord(" ")) | (raw == ord("\n")) | (raw == ord(":")))
     kinds = raw[stops]
@@ -260,11 +249,7 @@ def is_word2vec(text: str) -> bool:
 
 
 def parse_block(path: Path, block: Block, dialect: Dialect) -> tuple[pl.DataFrame, np.ndarray | None]:
-    """Return the records of a block, and their line numbers, or None if the lines are consecutive.
-
-    All columns are strings without surrounding spaces; an empty field is null. Blank lines are skipped. A record whose
-    number of fields differs from the dialect's is refused.
-    """
+    """Return the records of a block, with null for empty fields, and their line numbers, None if consecutive."""
     data = _without_quotes(block.data, dialect.separator) if b'"' in block.data else block.data
     if data is not None and data.count(dialect.separator.encode()) == block.lines * (dialect.columns - 1):
         frame = _parse_plain(data, dialect)
@@ -360,10 +345,7 @@ def read_typed(file: Unpacked, kind: str) -> pl.DataFrame:
 
 
 def read_json_lines(file: Unpacked, blocks: Iterable[Block]) -> tuple[pl.DataFrame, int, np.ndarray]:
-    """Read one JSON object per line; return the table, the number of its first line and all line numbers.
-
-    The types of the columns are inferred from all lines.
-    """
+    """Read JSON objects, one per line; return the table, the number of its first line and all line numbers."""
     data = b"".join(block.data for block in blocks)
     lines = np.flatnonzero([bool(line.strip()) for line in data.split(b"\n")]) + 1
     try:
@@ -421,11 +403,7 @@ TYPED = {"parquet": "Parquet", "arrow": "Arrow", "arrow stream": "Arrow stream",
 
 @dataclass(frozen=True, slots=True)
 class FrameFile:
-    """A table, with a description of how it was read.
-
-    `first_line` is the line number of the first row; it is 0 for formats without lines. `lines` has the line number of
-    each row, or is None if the lines are consecutive.
-    """
+    """A table and how it was read; `first_line` is 0 without lines, `lines` is None if they are consecutive."""
 
     path: Path
     frame: pl.DataFrame
@@ -494,10 +472,7 @@ def piece_lines(piece: TablePiece) -> np.ndarray:
 
 
 class TableReader:
-    """An open table file, for a `with` statement; `pieces` yields its rows.
-
-    The parameters are those of `read_frame`.
-    """
+    """An open table file, for a `with` statement; `pieces` yields its rows. `read_frame` has its parameters."""
 
     def __init__(
         self,

@@ -19,10 +19,7 @@ LONGEST = 200  # characters of a reason
 
 
 def why_unreadable(kind: str, content: bytes | IO[bytes]) -> str | None:
-    """Return why a "Parquet", "Arrow", "Arrow stream" or "HDF5" file cannot be read, or None if it can.
-
-    Python inside another program cannot start a second process; then only the end of the file is checked.
-    """
+    """Return why a file cannot be read, or None; where no second process can start, only its end is checked."""
     from neural_brane.graph.memory import available
 
     if not _last_bytes(content).endswith(END_MARKS.get(kind, b"")):

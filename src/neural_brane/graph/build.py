@@ -38,10 +38,7 @@ def plain_type(dtype: np.dtype) -> np.dtype:
 
 
 def to_single(data: np.ndarray, where: Callable[[int], str]) -> np.ndarray:
-    """Return real numbers as float32; raise an error if one is not finite, overflows or becomes 0.
-
-    `where` describes the number at a position for the message.
-    """
+    """Return numbers as float32; refuse the first that is not finite, overflows or becomes 0, named by `where`."""
     with np.errstate(over="ignore", under="ignore"):
         single = data.astype(np.float32, copy=False)
     if np.count_nonzero(single) < np.count_nonzero(data):

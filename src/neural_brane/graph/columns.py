@@ -57,11 +57,7 @@ class Notation(NamedTuple):
 
 
 def plain(series: pl.Series, notation: Notation | None = None) -> pl.Series | None:
-    """Return a column as Boolean, Int64, UInt64, Float64, String or List(String), or None if that is impossible.
-
-    The same table gives the same result from a CSV file, which holds only text, from a Parquet file, and from pandas,
-    which converts integers with missing values to floats. Durations become seconds; infinite numbers become null.
-    """
+    """Return a column of any source as Boolean, Int64, UInt64, Float64, String, List(String), or None if impossible."""
     kind = series.dtype
     if kind == pl.Duration:
         return _plain_numbers(series.dt.total_microseconds() / 1e6)

@@ -117,11 +117,7 @@ def join_new_nodes(
     place: Place = NODES,
     id: str | int | None = None,
 ) -> AttributedGraph:
-    """Return the links of new nodes joined with a table of nodes, encoded with the known graph's encoder.
-
-    `links` is None if there are no edges. `id` is the column of the ids, by name or position; by default the column
-    that had the ids in the known graph's table, else the index of a pandas DataFrame.
-    """
+    """Return the links (or None) of new nodes joined with a table of nodes, encoded with the known graph's encoder."""
     if known.encoder is None:
         raise GraphError(
             f"graph '{known.name}' does not come from a table of nodes, so a table of new nodes cannot be encoded; "

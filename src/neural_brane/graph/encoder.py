@@ -93,11 +93,7 @@ class Categories(ColumnEncoder):
 
 @dataclass(frozen=True, slots=True)
 class Bins(ColumnEncoder):
-    """One attribute per range of numbers or dates: `age=31..38`, `since=2019-05-01..2020-02-29`.
-
-    All bins have about the same number of nodes. Numbers below the first bin belong to it, and numbers above the last
-    bin belong to the last. Words that repeat among the numbers have an attribute each: `age=retired`.
-    """
+    """One attribute per range of numbers or dates, `age=31..38`, with equally many nodes, or per recurring word."""
 
     named_by: ClassVar[tuple[str, str]] = ("=", "ranges")
     edges: tuple[float, ...]  # the largest number of every bin except the last

@@ -29,11 +29,7 @@ def is_missing(value: Any) -> bool:
 def as_array(
     values: Any, what: str, error: type[BraneError] = GraphError, expected: str = "a list or an array of one kind"
 ) -> np.ndarray:
-    """Return values as an array without changing any entry; raise an error if entries are masked.
-
-    NumPy converts a list of mixed types to one type: `["a", nan]` would become the strings "a" and "nan",
-    `[2**63, -1]` would become floats, and `[True, 1]` integers. This function returns an array of objects instead.
-    """
+    """Return values as an array with no entry changed, of objects if they are mixed; refuse masked entries."""
     if np.ma.isMaskedArray(values):
         if hidden := int(np.ma.count_masked(values)):
             raise error(f"{what}: {hidden} entries are masked; fill them with array.filled(...) or drop them")

@@ -22,11 +22,7 @@ UNLIMITED = 1 << 60  # a larger number in a control group means that there is no
 
 
 def available(root: str | Path = "/") -> int | None:
-    """Return the bytes that can still be allocated, or None if the system does not report them.
-
-    This is the least of several limits: the machine's free memory, the limit of the control group (in a container) and
-    the limit of the process (`ulimit`). `root` is the folder of /proc and /sys.
-    """
+    """Return the bytes that machine, control group and `ulimit` leave, or None if `root` has no /proc and /sys."""
     known = [*_groups(Path(root)), *_process()]
     fields = _fields(Path(root) / "proc/meminfo")
     if "MemAvailable" in fields:

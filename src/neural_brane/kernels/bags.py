@@ -57,10 +57,9 @@ def pool(table, bags, slot, pooled):
 
 @njit(error_model="numpy")
 def sort_entries(bags, place):
-    """Sort the entries of bags (`CSRArrays`) by their row of the table.
+    """Sort the entries of bags by row of the table; `place` (rows,) int64 is scratch, -1 before and after.
 
-    place: scratch (rows of the table,) int64, -1 everywhere before and after. Returns four int64 arrays: the distinct
-    rows, in the order of their first entry; the start of each row's entries; the sorted entries; and their slots.
+    Returns the distinct rows by first entry, the start of each row's entries, the sorted entries, and their slots.
     """
     indptr, rows = bags.indptr, bags.indices
     distinct, count = np.empty(len(rows), np.int64), 0

@@ -94,10 +94,7 @@ class Output:
 
 
 def as_matrix(method: Any, source: Any) -> Any:
-    """Return a tensor or a list of rows as an array, if the method takes features; return anything else unchanged.
-
-    For a method that reads links a list is left unchanged, because it could be a list of edges.
-    """
+    """Return a tensor or list of rows as an array if the method takes features; anything else stays as it is."""
     if not _takes_features(method):
         return source
     rows = isinstance(source, list) and "links" not in method.uses and bool(source)
@@ -116,10 +113,7 @@ def as_matrix(method: Any, source: Any) -> Any:
 
 
 def graph_for(method: Any, source: Any, before: AttributedGraph | None = None) -> AttributedGraph:
-    """Return the graph that a method learns from; features become a graph without links.
-
-    If training continues from the graph `before`, tables are encoded as its table was.
-    """
+    """Return the graph that a method learns from; features have no links, tables are encoded as `before`'s."""
     source = as_matrix(method, source)
     if not is_features(method, source):
         return as_graph(source, encoder=before and before.encoder)

@@ -193,10 +193,7 @@ class Adam:
 def slopes(
     attributes: sparse.csr_array, table: np.ndarray, threshold: np.ndarray, pairs: Pairs, *, l2: float, tables: Tables
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return the loss, the mean of ln(1 + exp(∓(xᵀUUᵀy − t))) plus l2 ‖U‖², and its gradients by U and t.
-
-    It uses only the nodes of the pairs. The gradient by their vectors is a sparse matrix times the vectors.
-    """
+    """Return the loss, the mean of ln(1 + exp(∓(xᵀUUᵀy − t))) plus l2 ‖U‖², and its gradients by U and t."""
     nodes, places = np.unique(np.concatenate([pairs.first, pairs.second]), return_inverse=True)
     first, second = np.split(places, 2)
     rows, transposed = tables.with_transpose(attributes[nodes])

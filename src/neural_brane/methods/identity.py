@@ -74,10 +74,6 @@ def _behaviour(method: type[Embedder], choices: tuple[tuple[str, Any], ...]) -> 
 
 
 def identify_code(method: type[Embedder], parameters: Mapping[str, Any], *, on_cpu: bool) -> dict[str, Any]:
-    """Return the fingerprint of a training's code for its checkpoint, and whether some of the code was not tried.
-
-    on_cpu: whether the training runs on the CPU of this machine only. On a GPU or on several ranks other code runs too;
-    it counts as the same only if the version of the package is the same.
-    """
+    """Return a training's fingerprint, and whether some of its code was not tried (off the CPU of this machine)."""
     found = behaviour(method, parameters)
     return {"behaviour": found.digest, "sample": found.sample, "untried": not (on_cpu and found.digest)}

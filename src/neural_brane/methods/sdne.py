@@ -31,11 +31,7 @@ MOST_STEPS = 20
 
 
 def squares_of_all(hidden: torch.Tensor, weights: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-    """Return Σ (hᵀw + c)² over all rows h of `hidden` and all rows w of `weights`, each with its c.
-
-    hidden: (batch, width). weights: (nodes, width). bias: (1, nodes). The number of multiplications is nodes × width²,
-    whatever the size of the batch.
-    """
+    """Return Σ (hᵀw + c)² over rows h of hidden and rows w of weights, each with its c, in nodes × width² products."""
     gram = weights.T @ weights.detach()  # gives half of the gradient; the product is symmetric, so it is doubled below
     fixed = hidden.detach()
     by_weights = 2 * (gram * (fixed.T @ fixed)).sum()

@@ -73,11 +73,7 @@ class SkipGram:
         self.target = self.source if targets is None else zeros(len(targets), padded(dim))
 
     def train(self, pairs: np.ndarray, first_rate: float, last_rate: float) -> None:
-        """Take one step per pair (k, 2), in chunks, while the learning rate falls linearly.
-
-        Adjacent pairs go to different chunks, because many pairs of one walk in the same tile would make a vector
-        oscillate.
-        """
+        """Take one step per pair (k, 2) with a falling rate; adjacent pairs go to different chunks."""
         chunks = max(1, -(-len(pairs) // self.chunk))
         rates = np.linspace(first_rate, last_rate, chunks + 1)
         for chunk in range(chunks):
@@ -102,10 +98,7 @@ Part = tuple[Corpus, SkipGram]  # a source of pairs, and the tables it trains
 
 
 class SkipGramEmbedder(Embedder):
-    """A method whose vectors are the source table of skip-gram.
-
-    A run cannot be prolonged, because its learning rate falls to zero at the last step.
-    """
+    """A method whose vectors are the source table of skip-gram; it cannot be prolonged, as its rate falls to zero."""
 
     learns = VECTORS
     why_not = "it keeps only the vectors, not the table of contexts of their training"

@@ -103,10 +103,7 @@ class TripletTables(NamedTuple):
 def triplet_tables(
     adjacency: sparse.csr_array, *, negative_power: float, allow_self_negative: bool, among: np.ndarray | None = None
 ) -> tuple[TripletTables, AliasTable]:
-    """Return the tables of a graph and the alias table of j.
-
-    among: (nodes,) bool, the nodes that u is drawn from; ignored if none of them can be u.
-    """
+    """Return the tables of a graph and the alias table of j; u comes from `among`, unless none of it can be u."""
     degree = np.diff(adjacency.indptr)
     weights = degree.astype(np.float64) ** negative_power
     anchors = _rankable(adjacency, degree, weights, allow_self_negative)

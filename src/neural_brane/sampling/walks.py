@@ -170,11 +170,7 @@ class EdgeSampler:
 
 
 def window_pairs(walks: np.ndarray, *, window: int, seed: int, first: int) -> np.ndarray:
-    """Pair every node of walks (k, length) with the nodes at most r places away; r is drawn from 1 … window each time.
-
-    This is word2vec's window, which pairs near nodes more often. first: the number of the first walk, on which the
-    draws depend. Returns (pairs, 2) int32, walk by walk.
-    """
+    """Pair walks' nodes with those 1 … r places away, r drawn up to `window`: (pairs, 2) int32, walk by walk."""
     counts = np.empty(len(walks), np.int64)
     draws = Draws(np.uint64(seed), first)
     _count_pairs(walks, window, draws, counts)

@@ -189,10 +189,7 @@ def read_json(path: Path) -> Results:
 
 
 def stale(results: Results) -> list[str]:
-    """Return the methods whose code has changed its results since some of their cells were computed.
-
-    Cells without a fingerprint are ignored.
-    """
+    """Return the methods that compute other results than some of their cells, if these have fingerprints."""
     known = {(one.method, one.fingerprint): one for one in results.cells if one.fingerprint}
     changed = (one.method for one in known.values() if fingerprint(one.method, one.parameters) != one.fingerprint)
     return list(dict.fromkeys(changed))

@@ -383,10 +383,7 @@ def _graph_labels(source: str | Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def list_datasets() -> list[Listing]:
-    """Return all datasets and the state of their files, without opening any file.
-
-    The state is "in the package", "here" (in the folder NEURAL_BRANE_DATA), "cached" or "not downloaded".
-    """
+    """Return all datasets and where their files are: "in the package", "here", "cached" or "not downloaded"."""
     listed = []
     order = ["not downloaded", "cached", "here", "in the package"]
     for one in registry().values():

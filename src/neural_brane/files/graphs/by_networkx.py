@@ -49,10 +49,7 @@ STANDARD = {"graphml": "http://graphml.graphdrawing.org/xmlns", "gexf": "http://
 
 
 class ParsedFile(NamedTuple):
-    """The content of a file: the NetworkX graph, the key of labels, and names of nodes, None if there are none.
-
-    `labelled` is True if the file declares labels, even if no node has one.
-    """
+    """The content of a file; `labelled` is True if it declares labels, even if no node has one."""
 
     graph: Any
     label: str
@@ -311,10 +308,7 @@ def _ids(words: list[Any], kind: str | None) -> np.ndarray:
 def _attributes(
     path: Path, data: NodeData, ids: np.ndarray, names: Any, label: str
 ) -> tuple[sparse.csr_array, np.ndarray, Encoder | None]:
-    """Return the attributes under our own key; without that key, encode the data under all other keys but `label`.
-
-    names: the list of attribute names, which only our own files have.
-    """
+    """Return the attributes under our own key; without it, encode the data under all other keys but `label`."""
     keys, texts = [key for key in data.names() if key != label], data.column(ATTRIBUTES)
     bags = [_bag(text) for text in texts]
     if names is None and (None in bags or all(text is None for text in texts)):

@@ -1,7 +1,4 @@
-"""Read graphs from text: edges with optional files of attributes and labels, and the two files of LINQS.
-
-The comment above `read_graph_text` specifies the text format.
-"""
+"""Read graphs from text: edges with optional files of attributes and labels, and the two files of LINQS."""
 
 from __future__ import annotations
 
@@ -53,11 +50,7 @@ def read_edges(path: Path, **options: Unpack[EdgeOptions]) -> Edges:
 
 
 def is_separated(path: Path, text: str) -> bool:
-    """Return whether text is a table with a separator, rather than lines of words.
-
-    Both `ann,bob` and `ann bob` are lines of words. The text is a table if the suffix of the file says so, if fields
-    contain spaces or quotes, or if the first line holds the titles of two columns.
-    """
+    """Return whether text is a table with a separator, rather than lines of words such as `ann,bob` or `ann bob`."""
     text = "\n".join(line for line in text.split("\n")[:SAMPLE] if not line.lstrip().startswith("#"))
     suffix = table_suffix(path)
     separator = find_separator(text, NAMED.get(suffix, ()))
@@ -281,10 +274,7 @@ def _all_ids(path: Path, edges: Edges, named: list[list[str]]) -> np.ndarray:
 
 
 def read_linqs(cites: Path, content: Path, rules: Rules) -> AttributedGraph:
-    """Read a .cites file and its .content file, which gives the order of the papers.
-
-    Ids are strings, because LINQS mixes numbers and names. Attributes are numbered by column.
-    """
+    """Read a .cites file and its .content file, which gives the order of the papers; ids are strings."""
     ids, attributes, labels = _read_content(content)
     ends = _read_cites(cites, content, ids)
     adjacency = assemble(ends, None, len(ids), rules)

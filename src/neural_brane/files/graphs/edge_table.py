@@ -65,10 +65,7 @@ class EdgeOptions(ColumnOptions, total=False):
 
 
 def split_fields(block: Block, separator: str, columns: int, chosen: tuple[int, int]) -> Names | None:
-    """Return the two chosen fields of every record, or None if some record is not plain.
-
-    A plain record has `columns` fields and no quotes; its chosen fields are neither empty nor next to a space.
-    """
+    """Return the chosen fields of all records; None if one has quotes, another width, or blanks about its fields."""
     data, records = block.data, block.lines
     raw = np.frombuffer(data + PADDING, np.uint8)
     starts, ends = np.empty(2 * records, np.int64), np.empty(2 * records, np.int64)
@@ -79,11 +76,7 @@ def split_fields(block: Block, separator: str, columns: int, chosen: tuple[int, 
 
 @njit(nogil=True, cache=True)
 def find_fields(data, size, form, starts, ends):
-    """Write into `starts` and `ends`, (2 records,) int64, where two fields per record begin and end.
-
-    data (bytes,) uint8 ends with `PADDING`; form has the separator, the number of columns and the two columns. Returns
-    whether all records are plain.
-    """
+    """Write where two fields per record begin and end to `starts` and `ends`; return whether all are plain."""
     separator, columns, source, target = form
     at, record = 0, 0
     while at < size:

@@ -148,10 +148,7 @@ def describe_formats() -> list[tuple[str, str]]:
 
 
 def check_graph_target(path: str | Path) -> Path:
-    """Return the path; raise GraphError if `write_graph` cannot write to it.
-
-    Call it before long work, so that the error comes early.
-    """
+    """Return the path; raise GraphError, before long work begins, if `write_graph` cannot write to it."""
     return check_target(path, WRITABLE, f"{spell_suffixes()}, the formats of graphs", GraphError)
 
 

@@ -74,10 +74,7 @@ class Plan:
 
 
 def shard_files(plan: Plan, folder: str | Path, *, report: Reporter | None = None) -> Shards:
-    """Write files as a folder of shards, with about `plan.memory` bytes of memory, and open it.
-
-    A run that fails leaves no shards behind.
-    """
+    """Write files as a folder of shards with about `plan.memory` bytes of memory; a failure leaves no shards."""
     folder = Path(folder)
     plan.check(folder)
     home, existed = folder / FOLDER, folder.exists()
@@ -196,10 +193,7 @@ class Database:
         self._columns[table] = {"id": text}
 
     def number(self, table: str, places: str, text: bool) -> int:
-        """Create a table of the distinct names in a query with columns id and place; return their count.
-
-        The number of a name is its `rowid`: integers are sorted, strings are in the order of their first place.
-        """
+        """Make a table (id, place) of a query's names, integers sorted, strings by first place; return their count."""
         if text:
             places = f"(SELECT id, min(place) AS place FROM ({places}) GROUP BY id) ORDER BY place"
         else:
@@ -454,10 +448,7 @@ SHIFT = np.uint64(32)  # the key of an entry has the row in the upper 32 bits an
 def merge_repeats(
     batches: Iterator[Any], meter: Meter, *, add: bool = False
 ) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-    """Yield every key of sorted batches once, with the largest or the sum of its weights; None if all are 1.
-
-    Arrow batches have the columns key and perhaps weight. Weights are added in order, in double precision.
-    """
+    """Yield each key of sorted batches once, with its largest or summed (float64) weight; None if all are 1."""
     keys, weights = np.empty(0, np.uint64), None
     for batch in batches:
         new = batch.column("key").to_numpy()
@@ -526,10 +517,7 @@ class Facts:
 
 
 class MatrixFiles:
-    """The files of one matrix in all shards, written in the order of the keys; for a `with` statement.
-
-    If all values are 1, the files of values are removed at the end.
-    """
+    """The files of one matrix in all shards, written in the order of keys; values that are all 1 are not kept."""
 
     def __init__(self, home: Path, matrix: str, data: str | None, bounds: np.ndarray) -> None:
         self.matrix, self.facts = matrix, Facts()

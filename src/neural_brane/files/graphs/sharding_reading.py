@@ -130,10 +130,7 @@ def _parse_table(reader: TableReader, block: Block, chosen: EdgeColumns, same_id
 
 
 def _frame(found: EdgeColumns, given: pl.DataFrame, place: Place) -> pl.DataFrame:
-    """Return the edges as a table with the columns u, v and, if there are weights, weight.
-
-    Ids such as 7.0 are refused: other blocks decide whether the column holds only whole numbers.
-    """
+    """Return the edges as a table with the columns u, v and perhaps weight; refuse ids such as 7.0."""
     for name in found.names[:2]:
         if given[name].dtype == pl.String and (odd := given[name].str.contains(r"^-?\d+\.0*$")).any():
             row = int(odd.arg_max() or 0)
@@ -145,10 +142,7 @@ def _frame(found: EdgeColumns, given: pl.DataFrame, place: Place) -> pl.DataFram
 
 
 def plain_integers(block: Block, separator: str) -> pl.DataFrame | None:
-    """Read a block of lines 'u v' quickly; return None unless all lines are two integers without leading zeros.
-
-    Polars also accepts '007' and ' 7'. Then the digits of the integers are fewer than the bytes of the block.
-    """
+    """Read lines 'u v' quickly; return None unless all are two integers without leading zeros or spaces."""
     try:
         frame = pl.read_csv(
             block.data, has_header=False, separator=separator, quote_char=None, schema={"u": pl.Int64, "v": pl.Int64}
@@ -343,10 +337,7 @@ TABLES = (".parquet", ".csv", ".tsv")
 
 
 def find_edges(source: str | Path, options: dict[str, Any]) -> EdgeSource | None:
-    """Return a source that reads a file, or a folder of tables, in pieces; None if that is not possible.
-
-    options: `source`, `target`, `weight` and `header` of `neural_brane.files.graphs.formats.read_graph`.
-    """
+    """Return a source that reads a file, or a folder of tables, in pieces; None if that is not possible."""
     path, given = Path(source), any(value is not None for value in options.values())
     if str(source) == STANDARD_INPUT or not path.exists() or find_format(path) is not TEXT:
         return None

@@ -79,11 +79,7 @@ LARGEST = int(np.iinfo(np.int32).max)  # most nodes or attributes that int32 can
 
 
 class ShardRows(NamedTuple):
-    """Some rows of a sparse matrix: row k has the columns indices[indptr[k] : indptr[k + 1]], sorted.
-
-    indptr (rows + 1,) int64 begins with 0; indices int32 are numbers in the whole graph; data float32, or None if all
-    entries are 1.
-    """
+    """Some rows of a sparse matrix: row k has sorted columns indices[indptr[k] : indptr[k + 1]]; data may be None."""
 
     indptr: np.ndarray
     indices: np.ndarray

@@ -1,8 +1,4 @@
-"""Read and write vectors: one module per format, and `formats`, which chooses among them.
-
-A module declares its formats as `VectorFormat("SUFFIXES", "contents of the file", …)`. A new format is one new module;
-lists, help, tests and the table in the docs find it.
-"""
+"""Read and write vectors: one module per format; `formats` finds each `VectorFormat` and chooses among them."""
 
 from __future__ import annotations
 

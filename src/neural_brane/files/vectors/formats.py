@@ -1,8 +1,4 @@
-"""Read and write vectors in files; the suffix of a file chooses its format.
-
-Vectors are written block by block, so the whole table need not fit into memory. Text formats contain the shortest
-decimals that read back as the same float32.
-"""
+"""Read and write vectors, block by block, in files; the suffix of a file chooses its format."""
 
 from __future__ import annotations
 
@@ -244,10 +240,9 @@ def _check_blocks(blocks: Iterable[np.ndarray], rows: int, dim: int) -> Iterator
 
 
 def merge_parts(folder: str | Path, output: str | Path, *, report: Callable[[int], object] | None = None) -> None:
-    """Write the vectors of a folder of parts to one file, whose suffix chooses the format.
+    """Write the vectors of a folder of parts to one file, block by block, after its checksums are compared.
 
-    The folder is compared with its checksums first and is not changed. The vectors are never in memory all at once, and
-    the ids only for .npz and .safetensors. After each block, `report` is called with its number of rows.
+    The suffix chooses the format. After each block, `report` is called with its number of rows.
     """
     file = VectorFile(output)
     parts = open_parts(folder)

@@ -53,11 +53,7 @@ def import_h5py() -> Any:
 
 
 def write_h5ad(content: Content, path: Path) -> None:
-    """Write all but the numbers of X with HDF5, then the numbers block by block, then the digest.
-
-    HDF5 crashes the process if the disk becomes full. So the space is reserved first, HDF5 only reserves the place of
-    X in the file, and the blocks are written there without HDF5.
-    """
+    """Write all but X by HDF5, reserve the space, write X block by block without HDF5, which a full disk crashes."""
     names = sum(array.nbytes + 32 * len(array) for array in (content.ids, content.made_from) if array is not None)
     if (size := 4 * len(content.ids) * content.dim + names) and hasattr(os, "posix_fallocate"):
         with open(path, "r+b") as stream:

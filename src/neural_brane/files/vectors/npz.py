@@ -103,11 +103,7 @@ NUMBERS = np.dtype("<f4")
 
 
 def map_vectors(path: str | Path, *, check: bool = True) -> VectorTable:
-    """Return the content of an .npz file with its vectors mapped, so that only the rows that are used are read.
-
-    `check` compares the vectors with their checksum, which reads them once. Without it a million vectors open in
-    milliseconds, but damage may go unnoticed.
-    """
+    """Return an .npz file with its vectors mapped; `check` compares their checksum, which reads them all once."""
     path = Path(path)
     if is_parts(path):
         raise PartError(

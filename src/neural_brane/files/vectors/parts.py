@@ -243,10 +243,7 @@ class StoredColumn(_Parts):
         return whole if dtype is None else whole.astype(dtype)
 
     def find(self, wanted: np.ndarray) -> np.ndarray:
-        """Return the row of each wanted value, or -1 if the column lacks it; the parts are searched on the disk.
-
-        The wanted values must be distinct. If one of them occurs in several rows, an error is raised.
-        """
+        """Return the row of each of distinct values, or -1; refuse a value in several rows. Parts stay on disk."""
         rows = np.full(len(wanted), -1, np.int64)
         if wanted.dtype.kind != self.dtype.kind:
             return rows
@@ -503,11 +500,7 @@ def finish(
     provenance: dict[str, Any] | None = None,
     layer: Sequence[np.ndarray] | None = None,
 ) -> None:
-    """Write the manifest of a folder after all its parts, and remove the files of earlier vectors.
-
-    One process calls it after every `PartWriter` has ended. `layer` is the weight and bias of the layer that scores
-    pairs.
-    """
+    """Write the manifest of a folder after every `PartWriter` has ended, and remove the files of earlier vectors."""
     folder = Path(folder)
     records = [PartRecord.read(folder, f"part-{part:05}.json") for part in range(parts)]
     if not records:

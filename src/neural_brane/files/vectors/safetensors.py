@@ -1,8 +1,4 @@
-"""Vectors in safetensors files: the tensor `embeddings` holds the vectors, and `ids` holds their ids.
-
-Ids are integers, or the UTF-8 bytes of a JSON list of strings; `made_from` is such a list too. The provenance is in
-the metadata. `layer_weight` and `layer_bias` hold the layer that scores pairs. A checksum covers every bit.
-"""
+"""Vectors in safetensors files: the tensor `embeddings`, and `ids`, integers or the bytes of a JSON list of strings."""
 
 from __future__ import annotations
 

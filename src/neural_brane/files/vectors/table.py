@@ -33,10 +33,7 @@ class VectorTable(NamedTuple):
 
 
 class Content(NamedTuple):
-    """The content of a file of vectors before writing; the vectors come in blocks and need not fit into memory.
-
-    `ids` and `made_from` may lie in a folder of parts; their slices are read when used, `np.asarray` reads all.
-    """
+    """The content of a file of vectors before writing; vectors come in blocks, ids may lie in a folder of parts."""
 
     ids: np.ndarray | StoredColumn  # (nodes,) integers or strings
     blocks: Iterable[np.ndarray]  # rows (k, dim), contiguous float32, in the order of the ids

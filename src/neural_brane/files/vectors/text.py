@@ -1,8 +1,4 @@
-"""Vectors in text files: word2vec's text and binary forms, tables, lines for pgvector, TensorBoard's folder.
-
-These formats have no checksums, so a changed digit goes unnoticed, and so do missing lines at the end of a .tsv or
-.csv file.
-"""
+"""Vectors in text files, which have no checksums: word2vec's two forms, tables, pgvector, TensorBoard's folder."""
 
 from __future__ import annotations
 

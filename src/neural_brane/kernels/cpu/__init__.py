@@ -1,8 +1,4 @@
-"""Train and apply Neural-Brane on the CPU with Numba; the bits are the same on any number of threads.
-
-The functions are those of `reference`. A small batch is computed slot by slot; a large batch, in which nodes repeat,
-node by node (see `steps`).
-"""
+"""Train and apply Neural-Brane on the CPU with Numba, as `reference` does; the bits never depend on the threads."""
 
 import os
 from collections.abc import Callable, Iterator

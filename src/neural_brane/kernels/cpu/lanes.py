@@ -263,11 +263,7 @@ class Scaled(NamedTuple):
 
 @njit(nogil=True, error_model="numpy")
 def multiply_rows(matrix, table, first, product):
-    """Write rows first … first + len(product) - 1 of matrix @ table to product.
-
-    matrix: `Scaled`. table and product: float32; their width is a multiple of COLUMNS. Each number is one sum in the
-    order of the row's entries.
-    """
+    """Write rows first, first + 1, … of matrix (`Scaled`) @ table to product; widths are multiples of COLUMNS."""
     indptr, indices, values, rows, columns, diagonal = matrix
     zero = fill(np.float32(0))
     end = indptr[first + len(product)] - 1

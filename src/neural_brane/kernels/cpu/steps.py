@@ -115,11 +115,7 @@ SMALLEST_SCALE = 0.25  # smallest common factor of the tables
 
 @inlined
 def task_at(place, tasks, threads):
-    """Return the task at one place of a parallel loop; the number of places is a multiple of threads.
-
-    Numba gives each thread a range of adjacent places. Tasks are dealt to threads in turn, so that all
-    threads get long and short tasks.
-    """
+    """Return the task at one place of a parallel loop; tasks are dealt in turn, so that all threads get long ones."""
     each = -(-tasks // threads)
     return (place % each) * threads + place // each
 

@@ -1,8 +1,4 @@
-"""Train and apply Neural-Brane on an NVIDIA GPU with Triton; the functions are those of `reference`.
-
-Models and bags are in GPU memory, as `place` returns them.
-With TRITON_INTERPRET=1 the same kernels run slowly on the CPU, for tests on machines without a GPU.
-"""
+"""Train and apply Neural-Brane on an NVIDIA GPU with Triton, or slowly on the CPU with TRITON_INTERPRET=1."""
 
 from typing import Any, TypeVar
 
@@ -57,10 +53,7 @@ def fetch(model: Model, into: Model) -> Model:
 
 
 def require_memory(tables: int, graph: int, dim: int, hidden: int, batch: int, *, free: int | None = None) -> None:
-    """Raise ParameterError unless tables and graph (in bytes) and the scratch of a batch fit into `free` bytes.
-
-    free: the GPU's free memory when None; the interpreter has no limit.
-    """
+    """Raise ParameterError unless tables, graph and scratch (bytes) fit into `free`, by default the GPU's memory."""
     if free is None:
         if INTERPRETED:
             return

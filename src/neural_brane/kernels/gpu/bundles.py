@@ -124,10 +124,7 @@ class TablePair(NamedTuple):
 
 
 class Spans(NamedTuple):
-    """The bags that a step pools: one of attributes and one of neighbours per vector.
-
-    The bags of hubs are pooled before all others, into one row of maxima per hub.
-    """
+    """The bags that a step pools: one of attributes and one of neighbours per vector; those of hubs come first."""
 
     starts: Array  # (2, vectors) int64: start of each bag in the tables' indices, attributes first
     sizes: Array  # (2, vectors) int32: number of rows in each bag
