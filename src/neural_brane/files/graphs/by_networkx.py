@@ -173,10 +173,13 @@ class _Scan:
         self.declared: set[str] = set()  # names of keys
         self.about: dict[str, str] = {}  # data about the graph in GEXF files of earlier versions
         self.directed = self.drawn = self.odd = False  # drawn by yEd; odd if `standard` must rewrite elements
-        self.graphs, self.title, self.options = 0, "", ""
+        self.graphs, self.title = 0, ""
+        self.options: list[str] = []
         self.parser = expat.ParserCreate(namespace_separator=" ")
         self.parser.StartElementHandler, self.parser.EndElementHandler = self.start, self.end
-        self.parser.StartDoctypeDeclHandler = self.refuse_doctype
+        self.parser.StartDoctypeDeclHandler = lambda *_: self.fail(
+            "found a document type (<!DOCTYPE …>), which can include other files or endless text; remove it"
+        )
         try:
             self.parser.Parse(data, True)
         except expat.ExpatError as error:
@@ -191,9 +194,6 @@ class _Scan:
 
     def fail(self, message: str) -> NoReturn:
         raise GraphError(f"{self.path}:{self.parser.CurrentLineNumber}: {message}")
-
-    def refuse_doctype(self, *_: Any) -> None:
-        self.fail("found a document type (<!DOCTYPE …>), which can include other files or endless text; remove it")
 
     def start(self, qualified: str, given: dict[str, str]) -> None:
         name = qualified.rpartition(" ")[2]
@@ -221,17 +221,14 @@ class _Scan:
         elif name == "attvalue" and "value" not in given:
             self.fail("the value of an attribute is missing; write it, or remove the <attvalue>")
         elif name == "options" and self.title == ATTRIBUTES:
-            self.parser.CharacterDataHandler = self.take_options
+            self.parser.CharacterDataHandler = self.options.append
         self.open.append(name)
 
     def end(self, _: str) -> None:
         if self.open.pop() == "options":
             self.parser.CharacterDataHandler = None
-            if self.options.startswith("["):
-                self.about[NAMES] = self.options
-
-    def take_options(self, text: str) -> None:
-        self.options += text
+            if (options := "".join(self.options)).startswith("["):
+                self.about[NAMES] = options
 
     def take_edge(self, given: dict[str, str]) -> None:
         if "source" not in given or "target" not in given:

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 import numpy as np
 from numba import njit
 
 from neural_brane.errors import GraphError
 from neural_brane.files.reading import LINE_FEED, Block, Unpacked
-from neural_brane.files.tables import FrameFile, TableReader, column_names, parse_block, read_frame
+from neural_brane.files.tables import Dialect, FrameFile, TableReader, column_names, parse_block, read_frame
 from neural_brane.graph.frames import (
     EdgeColumns,
     Place,
@@ -39,9 +39,6 @@ from neural_brane.graph.numbering import (
     renumber,
 )
 
-if TYPE_CHECKING:
-    from neural_brane.files.tables import Dialect
-
 SPACE = ord(" ")
 
 
@@ -62,16 +59,6 @@ class EdgeOptions(ColumnOptions, total=False):
     """Options for reading a table of edges. `header` is True if the first line holds titles; None recognises it."""
 
     header: bool | None
-
-
-def split_fields(block: Block, separator: str, columns: int, chosen: tuple[int, int]) -> Names | None:
-    """Return the chosen fields of all records; None if one has quotes, another width, or blanks about its fields."""
-    data, records = block.data, block.lines
-    raw = np.frombuffer(data + PADDING, np.uint8)
-    starts, ends = np.empty(2 * records, np.int64), np.empty(2 * records, np.int64)
-    if not find_fields(raw, len(data), (ord(separator), columns, *chosen), starts, ends):
-        return None
-    return Names(raw, starts, ends)
 
 
 @njit(nogil=True, cache=True)
@@ -188,7 +175,11 @@ def read_block(reader: TableReader, block: Block, dialect: Dialect, chosen: Edge
     place = Place(str(reader.path), block.line)
     names = None
     if b'"' not in block.data:
-        names = split_fields(block, dialect.separator, dialect.columns, (titles.index(source), titles.index(target)))
+        raw = np.frombuffer(block.data + PADDING, np.uint8)
+        form = (ord(dialect.separator), dialect.columns, titles.index(source), titles.index(target))
+        starts, ends = np.empty(2 * block.lines, np.int64), np.empty(2 * block.lines, np.int64)
+        if find_fields(raw, len(block.data), form, starts, ends):
+            names = Names(raw, starts, ends)
     if names is not None and weight is None:
         return names, place, None
     frame, lines = parse_block(reader.path, block, dialect)

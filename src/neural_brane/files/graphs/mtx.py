@@ -55,15 +55,8 @@ def read_mtx(path: Path, rules: Rules, attributes: Path | None = None) -> Attrib
     ids = None if nodes is None else [node[0] for node in nodes]
     labels = None if nodes is None or any(len(node) < 2 for node in nodes) else [node[1] for node in nodes]
     try:
-        return AttributedGraph.from_sparse(
-            adjacency,
-            matrix,
-            ids=ids,
-            labels=labels,
-            attribute_names=second.get(ATTRIBUTE),
-            **rules._asdict(),
-            name=stem(path),
-        )
+        given: dict[str, Any] = {"ids": ids, "labels": labels, "attribute_names": second.get(ATTRIBUTE)}
+        return AttributedGraph.from_sparse(adjacency, matrix, **given, **rules._asdict(), name=stem(path))
     except GraphError as error:
         raise GraphError(f"{path}: {error}") from error
 
