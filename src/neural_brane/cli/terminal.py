@@ -124,8 +124,6 @@ def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     LOG.warning(printable(message))
 
 
-# Progress is a bar on a terminal; a file or a pipe gets a few lines.
-
 PROGRESS_LINES = 5  # plain lines per run
 EVERY = 60.0  # most seconds between two lines of a long run
 COMPILING = "compiling (only the first time)"
@@ -299,8 +297,6 @@ def _tolerant(stream: TextIO | None) -> TextIO:
         return stream
     return io.TextIOWrapper(io.BufferedWriter(raw), encoding=stream.encoding, errors="brane", line_buffering=True)
 
-
-# Ctrl-C, a signal or a closed terminal asks a command to stop.
 
 REQUESTS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 LONG = 5.0  # seconds of training after which a stopped command suggests a checkpoint

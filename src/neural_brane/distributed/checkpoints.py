@@ -205,9 +205,7 @@ class Checkpoints:
                 dcp.save(in_blocks(tensors, self.group), storage_writer=writer, process_group=self.group)
         except CheckpointException as error:
             if self.rank == 0:
-                warnings.warn(
-                    f"{path}: the checkpoint could not be written ({_first(error)}); training continues", stacklevel=2
-                )
+                warnings.warn(f"{path}: checkpoint not written ({_first(error)}); training goes on", stacklevel=2)
             return
         files: dict[str, Any] = {}
         for own in self._gather(describe_files(path, [file.name for file in path.glob(f"__{self.rank}_*")])):

@@ -43,9 +43,7 @@ def require_packages(installed: Callable[[str], str] = version) -> None:
     if all(builds):
         wrong.append(next((text for text in builds if text and "not installed" not in text), str(builds[0])))
     if wrong:
-        raise DependencyError(
-            f"distributed training needs packages with matching versions, but {'; '.join(wrong)}; run: {INSTALL}"
-        )
+        raise DependencyError(f"training needs packages of matching versions, but {'; '.join(wrong)}; run: {INSTALL}")
 
 
 # If a job loses a rank, torchrun restarts it. PyTorch may then find the addresses of dead ranks in torchrun's store, so

@@ -232,8 +232,6 @@ def short_time(seconds: float) -> str:
     return f"{seconds:,.1f}" if seconds >= 10 else f"{seconds:.2f}"
 
 
-# A comparison ends with one sentence of advice.
-
 NEAR = 0.01  # a method at most this far below the best score is also recommended, if it is faster
 QUICKER = 0.5  # largest share of the best method's time that such a method may take
 

@@ -24,8 +24,6 @@ from neural_brane.methods import METHODS, find_method
 from neural_brane.methods.base import Embedder
 from neural_brane.methods.training import largest, widest
 
-# Time is always measured on this machine; no measurement is stored.
-
 MINIATURE = 5_000  # nodes of the small graph for timing
 
 
@@ -61,8 +59,6 @@ def timed(task: Callable[[], Any]) -> float:
     task()
     return time.perf_counter() - start
 
-
-# The sizes of a graph are found without loading it, if possible.
 
 TRIAL = 20_000  # nodes of the synthetic graph that measures how fast this machine makes one
 DEGREE = ATTRIBUTES_PER_NODE = 20  # defaults of synthetic graphs
@@ -298,9 +294,7 @@ def _of_ranks(
     """Return the details for several ranks, the moment of a rank's peak memory, and its memory by part then."""
     if not method.distributes:
         others = " or ".join(name for name, one in METHODS.items() if one.distributes)
-        raise ParameterError(
-            f"ranks={ranks}, but {method.title} trains in one process; leave ranks out, or estimate {others}"
-        )
+        raise ParameterError(f"ranks={ranks}, but {method.title} trains in one process; leave it out, or take {others}")
     if ranks < 1:
         raise ParameterError(f"ranks={ranks}: must be at least 1")
     settings = cast(Any, method)._settings_for(sizes)

@@ -21,8 +21,6 @@ from neural_brane.methods import METHODS
 from neural_brane.methods.base import Embedder
 from neural_brane.methods.identity import behaviour
 
-# Results are stored with the machine that computed them.
-
 PACKAGES = ("neural-brane", "numpy", "scipy", "numba", "scikit-learn", "torch")
 
 
@@ -54,8 +52,6 @@ def _processor(path: Path = Path("/proc/cpuinfo")) -> str:
         return f"{name} (family {facts['cpu family']}, model {facts['model']})"
     return name
 
-
-# A training contains everything that affects its result, and nothing else.
 
 Record = dict[str, Any]  # values that JSON can represent
 
@@ -103,9 +99,6 @@ def key(identity: Record) -> str:
 def fingerprint(method: str, parameters: dict[str, Any]) -> str:
     """Return 16 hexadecimal digits of a method's results, or "" if it cannot run here; see `behaviour`."""
     return behaviour(METHODS[method], parameters).digest
-
-
-# The store keeps finished trainings in a folder, so that none is computed twice.
 
 
 @cache

@@ -36,9 +36,6 @@ def grid(method: type[Embedder]) -> dict[str, list[Any]]:
     }
 
 
-# The file tuned.toml contains the parameters that searches found for each dataset.
-
-
 @dataclass(frozen=True, slots=True)
 class Tuned:
     """Parameters chosen for a method on a dataset."""
@@ -61,9 +58,7 @@ class Tuned:
         seen = "1f2e3d4c5b6a7988"
         <BLANKLINE>
         """
-        values = ", ".join(
-            f"{name} = {json.dumps(value)}" for name, value in self.parameters.items() if value is not None
-        )
+        values = ", ".join(f"{name} = {json.dumps(one)}" for name, one in self.parameters.items() if one is not None)
         return (
             f"[{_key(dataset)}.{_key(method)}]\nparameters = {{ {values} }}\n"
             f"validation = {self.validation:.4f}\ncandidates = {self.candidates}\nruns = {self.runs}\n"

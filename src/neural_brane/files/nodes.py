@@ -43,23 +43,20 @@ def parse_rows(path: Path, data: bytes, first_line: int = 1) -> AttributeRows:
     words = read_words(data).with_columns(pl.col("line") + (first_line - 1))
     # The first word is a node, and a colon in it is part of the id.
     nodes = words.filter("first").select("line", node=pl.concat_str("name", "value", separator=":", ignore_nulls=True))
-    row = np.cumsum(words["first"].to_numpy()) - 1
+    first = words["first"].to_numpy()
+    row = (np.cumsum(first) - 1)[~first]
     entries = words.filter(~pl.col("first"))
     values = entries["value"].fill_null("1").cast(float, strict=False).cast(pl.Float32).fill_null(np.nan)
     finite = values.is_finite() & entries["name"].is_not_null() & ~entries["name"].str.ends_with(":")
     if not finite.fill_null(False).all():
         bad = entries.filter(~finite.fill_null(False)).row(0, named=True)
         word = ":".join(part for part in (bad["name"] or "", bad["value"]) if part is not None)
-        fail(
-            path, bad["line"], f"attribute '{word}' is not ID or ID:VALUE; write one node per line, as in '17 3:1 8:1'"
-        )
+        fail(path, bad["line"], f"attribute '{word}' is not ID or ID:VALUE; write nodes as in '17 3:1 8:1'")
     pairs = entries.select("line", "name").with_columns(value=values).unique().select("line", "name")
     if (again := pairs.is_duplicated()).any():
         bad = pairs.filter(again).sort("line").row(0, named=True)
         fail(path, bad["line"], f"attribute '{bad['name']}' has two values; write it once")
-    return AttributeRows(
-        path, nodes["node"], nodes["line"], row[~words["first"].to_numpy()], entries["name"], values.to_numpy()
-    )
+    return AttributeRows(path, nodes["node"], nodes["line"], row, entries["name"], values.to_numpy())
 
 
 def to_matrix(rows: AttributeRows, ids: np.ndarray) -> tuple[sparse.csr_array, np.ndarray]:
@@ -261,9 +258,6 @@ def to_array(pairs: LabelPairs, ids: np.ndarray) -> np.ndarray:
     labels = np.full(len(ids), "", dtype=pairs.labels.dtype)
     labels[place_nodes(pairs.path, pairs.nodes, pairs.lines, ids)] = pairs.labels
     return labels
-
-
-# Files with a table of nodes or of labels.
 
 
 class ReadOptions(EdgeOptions, NodeOptions, total=False):

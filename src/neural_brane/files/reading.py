@@ -226,8 +226,6 @@ def _kind_of_text(text: str) -> str:
     return "JSON" if graph else "JSON lines"
 
 
-# Files and standard input are decompressed while they are read, up to a limit.
-
 STANDARD_INPUT = "-"
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 SMALL = 1 << 28  # bytes that every file may decompress to; more is limited by the memory and the file's size
@@ -265,10 +263,9 @@ class Unpacked:
             self.size = os.fstat(self._packed.fileno()).st_size
         except (OSError, ValueError):  # standard input need not be a real file
             self.size = 0
-        self._limit = (available() or 1 << 35) // 2
-        if self.packing and self.size:
+        self._limit = UNBOUNDED if streamed else (available() or 1 << 35) // 2
+        if self.packing and self.size and not streamed:
             self._limit = max(SMALL, min(self._limit, RATIO * self.size))
-        self._limit = UNBOUNDED if streamed else self._limit
         self._plain: Any = self._packed
         if self.packing:
             self._plain = gzip.GzipFile(fileobj=self._packed) if self.packing == "gzip" else self._open_zstd()
@@ -286,9 +283,7 @@ class Unpacked:
                 return importlib.import_module(name).ZstdFile(self._packed)
             except ImportError:
                 continue
-        raise DependencyError(
-            f"{self.path}: reading files compressed with zstd needs a package; run: pip install backports.zstd"
-        )
+        raise DependencyError(f"{self.path}: reading zstd files needs a package; run: pip install backports.zstd")
 
     def head(self, size: int) -> bytes:
         """Return the first bytes of the file, at most `size`; `read` returns them again."""
@@ -328,15 +323,12 @@ class Unpacked:
         return data
 
     def _damaged(self, error: Exception) -> GraphError:
-        return GraphError(
-            f"{self.path}: the {self.packing} file is damaged or cut off ({error}); "
-            f"copy or compress the {self.what} again"
-        )
+        found = f"the {self.packing} file is damaged or cut off ({error})"
+        return GraphError(f"{self.path}: {found}; copy or compress the {self.what} again")
 
     def _open(self) -> io.BufferedReader:
         if self.from_input:
-            raw: Any = sys.stdin.buffer
-            stream = io.BufferedReader(raw)
+            stream = io.BufferedReader(sys.stdin.buffer)  # type: ignore[arg-type, type-var, unused-ignore]
             self._closing.append(stream.detach)  # leaves standard input open
             return stream
         if self.path.is_dir():

@@ -7,12 +7,12 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Never, Self
+from typing import Never, Self
 
 import numpy as np
 
@@ -22,12 +22,6 @@ from neural_brane.files.trial import why_unreadable
 from neural_brane.graph import frames
 from neural_brane.graph.frames import Place
 from neural_brane.graph.lazy import pl
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-
-# Text files become columns of words with line numbers.
 
 _SEPARATORS = bytes.maketrans(b"\t,", b"  ")
 _BLANK = b" \t,\n\r\v\f"  # characters between words
@@ -114,8 +108,6 @@ def _read_columns(data: bytes, columns: list[str], separator: str) -> pl.DataFra
         heading + data, separator=separator, quote_char=None, infer_schema=False, truncate_ragged_lines=True
     )
 
-
-# The separator and the header of a table in text are recognised from its first lines.
 
 SEPARATORS = {",": "','", "\t": "a tab", ";": "';'", "|": "'|'"}
 SAMPLE = 500  # lines from which they are recognised
@@ -206,9 +198,7 @@ def is_header(rows: list[list[str]]) -> bool | None:
         return False
     if frames.known_pair(first):
         return True
-    counted = [
-        title for title, column in zip(first, columns, strict=True) if title and column and all(map(_has_digit, column))
-    ]
+    counted = [title for title, own in zip(first, columns, strict=True) if title and own and all(map(_has_digit, own))]
     if counted:
         return not all(map(_has_digit, counted))
     if "" in first[1:] or len(set(first)) < len(first):
@@ -243,9 +233,6 @@ def is_word2vec(text: str) -> bool:
     if len(words) != 2 or not all(word.isdecimal() for word in words):
         return False
     return len(rest.partition("\n")[0].split()) == int(words[1]) + 1 > 3
-
-
-# Blocks of text become data frames of strings.
 
 
 def parse_block(path: Path, block: Block, dialect: Dialect) -> tuple[pl.DataFrame, np.ndarray | None]:
@@ -324,15 +311,10 @@ def _parse_carefully(path: Path, block: Block, dialect: Dialect) -> tuple[pl.Dat
                 )
             line = block.line + reader.line_num
     except csv.Error as error:
-        raise GraphError(
-            f"{path}:{line}: the quotes of this line do not match ({error}); "
-            "close every quoted field, and write a quote inside one as two"
-        ) from None
+        advice = "close every quoted field, and write a quote inside one as two"
+        raise GraphError(f"{path}:{line}: the quotes of this line do not match ({error}); {advice}") from None
     frame = pl.DataFrame(rows, schema=dict.fromkeys(column_names(dialect), pl.String), orient="row")
     return strip_spaces(frame), np.array(lines, dtype=np.int64)
-
-
-# The formats Parquet, Arrow and JSON lines store the types of columns.
 
 
 def read_typed(file: Unpacked, kind: str) -> pl.DataFrame:
@@ -368,10 +350,8 @@ def _check_json_lines(file: Unpacked, data: bytes) -> None:
             found = "is not an object"
         except (ValueError, RecursionError) as error:
             found = f"is not JSON ({error})"
-        raise GraphError(
-            f"{file.path}:{number}: the line {found}; write one object per line, as in "
-            '{"source": "ann", "target": "bob"}'
-        )
+        example = '{"source": "ann", "target": "bob"}'
+        fail(file.path, number, f"the line {found}; write one object per line, as in {example}")
 
 
 def _guarded(file: Unpacked, kind: str, read: Callable[[], pl.DataFrame]) -> pl.DataFrame:
@@ -459,16 +439,10 @@ def read_frame(
         raise GraphError(f"{path}: the {what} has no rows{' below its header' if under else ''}; give at least one")
     lines = None
     if any(piece.lines is not None for piece in pieces):
-        lines = np.concatenate([piece_lines(piece) for piece in pieces])
+        own = ((one.lines, one.first_line, one.first_line + len(one.frame)) for one in pieces)
+        lines = np.concatenate([np.arange(first, end) if given is None else given for given, first, end in own])
     frame = pieces[0].frame if len(pieces) == 1 else pl.concat([piece.frame for piece in pieces])
     return FrameFile(path, frame, description, pieces[0].first_line, lines)
-
-
-def piece_lines(piece: TablePiece) -> np.ndarray:
-    """Return the line number of every row of a piece."""
-    if piece.lines is not None:
-        return piece.lines
-    return np.arange(piece.first_line, piece.first_line + len(piece.frame))
 
 
 class TableReader:
@@ -489,21 +463,17 @@ class TableReader:
         self.dialect: Dialect | None = None
         self._skipped = 0
         try:
-            self._recognise(header, titled)
+            head = self._file.head(HEAD)
+            self.content = recognise(head)
+            if not head.strip():
+                raise empty_error(self.path, what)
+            if self.content.kind == "text":
+                self.dialect, self._skipped = _find_dialect(self._file, self.content.text, header, titled)
+            elif self.content.kind not in TYPED:
+                raise GraphError(f"{self.path}: the {what} is a {self.content.kind} file; {self.content.advice}")
         except BaseException:
             self._file.__exit__()
             raise
-
-    def _recognise(self, header: bool | None, titled: bool) -> None:
-        """Recognise the format of the file and, for text, its dialect."""
-        head = self._file.head(HEAD)
-        self.content = recognise(head)
-        if not head.strip():
-            raise empty_error(self.path, self._file.what)
-        if self.content.kind == "text":
-            self.dialect, self._skipped = _find_dialect(self._file, self.content.text, header, titled)
-        elif self.content.kind not in TYPED:
-            raise GraphError(f"{self.path}: the {self._file.what} is a {self.content.kind} file; {self.content.advice}")
 
     def __enter__(self) -> Self:
         return self
@@ -560,17 +530,12 @@ def _find_dialect(file: Unpacked, text: str, header: bool | None, titled: bool) 
     rows = split_records(body, found)
     if not rows:
         raise GraphError(f"{file.path}: the {file.what} contains only comments; write one entry per line")
-    if header is None:
-        header = is_header(rows)
-    if header is None and titled:
-        header = True
-    if header is None:
+    header = is_header(rows) if header is None else header
+    if header is None and not titled:
         raise GraphError(
             f"{file.path}:{comments + 1}: {found.join(rows[0])!r} may be column titles or the first row; "
             "choose with header=True or header=False (--header yes or --header no)"
         )
-    if not header:
+    if header is False:
         return Dialect(found, len(rows[0]), ()), comments
-    return Dialect(found, len(rows[0]), name_columns(rows[0])), comments + 1 + sum(
-        title.count("\n") for title in rows[0]
-    )
+    return Dialect(found, len(rows[0]), name_columns(rows[0])), comments + 1 + "".join(rows[0]).count("\n")

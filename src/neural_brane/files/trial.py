@@ -52,9 +52,6 @@ def _last_bytes(content: bytes | IO[bytes], count: int = 8) -> bytes:
     return last
 
 
-# The program that runs in the second process.
-
-
 def _read_frame(kind: str, data: BytesIO) -> None:
     import polars
 

@@ -242,9 +242,7 @@ def check_matrix(matrix: Any, shape: tuple[int, int], what: str) -> None:
     if matrix.shape != shape:
         raise GraphError(f"{what} is {spell_shape(matrix.shape)}, but ids and names need {spell_shape(shape)}")
     if not matrix.has_canonical_format or (matrix.data == 0).any():
-        raise GraphError(
-            f"{what} is unsorted, repeats entries or stores zeros; convert it with AttributedGraph.from_sparse"
-        )
+        raise GraphError(f"{what} is unsorted, or has repeats or zeros; convert it with AttributedGraph.from_sparse")
     if matrix.nnz and not np.isfinite(matrix.data.sum(dtype=np.float64)):
         raise GraphError(f"{what} contains NaN or infinity; give finite numbers")
 

@@ -404,8 +404,6 @@ def _hold_flags(known: pl.Series) -> bool:
     return whole or known.dtype == pl.Boolean or words in ({"yes"}, {"true"})  # the others are missing
 
 
-# The notation of numbers and dates is found by trial: the one that fits most values counts.
-
 NUMBER_LIKE = r"^\P{Nd}{0,5}[0-9][0-9\s.,:/'\u2019+TeE-]*\P{Nd}{0,5}$"
 UNIT = r"^([A-Z]{0,2}\p{Sc}|[%‰]|[a-zA-Z°µ]{1,3}[²³]?)$"
 MARKS = {r"\.": ("", ",", r"\s", "['\u2019]"), ",": (r"\.", r"\s", "['\u2019]")}  # decimal marks, thousands separators

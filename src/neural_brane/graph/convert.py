@@ -69,9 +69,7 @@ def as_graph(source: Any, *, encoder: Encoder | None = None) -> AttributedGraph:
 
 
 def _is_edge(value: Any) -> bool:
-    return (
-        isinstance(value, tuple) and len(value) == 2 and all(isinstance(end, str | int | np.integer) for end in value)
-    )
+    return isinstance(value, tuple) and len(value) == 2 and all(isinstance(it, str | int | np.integer) for it in value)
 
 
 def _is_matrix(value: Any) -> bool:

@@ -417,7 +417,5 @@ def _plain(series: pl.Series, rule: Column | AnyEncoder) -> pl.Series:
     notation = getattr(rule, "notation", None)
     values = plain(series, notation and Notation(*notation))  # a saved one is a tuple
     if values is None:
-        raise GraphError(
-            f"column '{series.name}' of the nodes has type {series.dtype}; ignore it or convert it to text"
-        )
+        raise GraphError(f"column '{series.name}' of nodes has type {series.dtype}; ignore it or convert it to text")
     return values

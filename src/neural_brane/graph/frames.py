@@ -337,9 +337,7 @@ def id_column(column: pl.Series, place: Place, *, needs: str = "an edge needs tw
             raise place.error(row, _missing(column.name, needs, ids[row]))
     if (odd := ids.str.contains("\0", literal=True)).any():
         row = int(odd.arg_max() or 0)
-        raise place.error(
-            row, f"column '{column.name}' holds {ids[row]!r}, which contains the character NUL; remove it"
-        )
+        raise place.error(row, f"column '{column.name}' holds {ids[row]!r}, with the character NUL; remove it")
     return ids
 
 
@@ -414,9 +412,7 @@ def as_frame(given: Any, what: str) -> Frame:
         return Frame(pl.DataFrame([_series(name, given.iloc[:, at]) for at, name in enumerate(names)]), index)
     if hasattr(given, "__arrow_c_stream__"):
         return Frame(pl.DataFrame(given))
-    raise GraphError(
-        f"{what} are {type(given).__name__}, not a table; give a DataFrame of pandas or polars, or an Arrow table"
-    )
+    raise GraphError(f"{what} are {type(given).__name__}, not a table; give a DataFrame or an Arrow table")
 
 
 def _series(name: str, column: Any) -> pl.Series:

@@ -117,9 +117,7 @@ def as_ids(
         array = array.astype(np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iuUSO":
         cause = " (a missing value turns integers into floats: drop it)" if array.dtype.kind == "f" else ""
-        raise error(
-            f"{what} have dtype {array.dtype} and shape {array.shape}; give a flat list of integers or strings{cause}"
-        )
+        raise error(f"{what} have dtype {array.dtype}, shape {array.shape}; give a list of integers or strings{cause}")
     if array.dtype.kind == "O":
         return _names_of_objects(array, error, where or (lambda at: f"{what}[{at}]"))
     if array.dtype.kind == "S":

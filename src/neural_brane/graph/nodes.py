@@ -95,9 +95,7 @@ def _describe(table: pl.DataFrame, id: str, label: str | None, place: Place, opt
     found = "as given" if options.get("id") else "its values are the nodes of the edges"
     bare = untitled(table.columns) - set(read_kinds(options.get("columns"))) - {id, label}
     columns = [replace(column, why=found) if column.kind == "id" else column for column in columns]
-    return [
-        replace(column, kind="ignored", why="has no title") if column.name in bare else column for column in columns
-    ]
+    return [replace(one, kind="ignored", why="has no title") if one.name in bare else one for one in columns]
 
 
 def choose_id(
@@ -129,9 +127,7 @@ def choose_id(
     distinct = list({tuple(one.sample): one for one in best}.values())
     if len(distinct) > 1 and not distinct[0].rank.repeats:
         pair = " and ".join(f"'{one.name}'" for one in best[:2])
-        raise GraphError(
-            f"{place.where}: columns {pair} could both hold the nodes' ids; choose one with --id NAME or id='NAME'"
-        )
+        raise GraphError(f"{place.where}: columns {pair} could both hold ids; choose one with --id NAME or id='NAME'")
     if best:
         return max(best, key=lambda one: one.score).name
     wanted = f"column '{before}', which held the ids in the table of the fitted graph"
@@ -289,9 +285,7 @@ def attributes_of(data: NodeData, keys: Sequence[str]) -> tuple[sparse.csr_array
     known, columns = data.names(), []
     for key in keys:
         if key not in known:
-            raise GraphError(
-                f"no node of {data.where} has {key!r}; give one of {', '.join(map(repr, known)) or 'none'}"
-            )
+            raise GraphError(f"no node of {data.where} has {key!r}; take {', '.join(map(repr, known)) or 'none'}")
         values = [None if is_missing(value) else value for value in data.column(key)]
         columns.append(series_of(key, [value.item() if isinstance(value, np.generic) else value for value in values]))
     table = pl.DataFrame(columns)

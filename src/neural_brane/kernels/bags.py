@@ -108,9 +108,6 @@ def descend(trained, row, gradient, k, rate):
         own[c] -= rate * own_mean[c] / (np.sqrt(own_square[c]) + np.float32(SMALLEST))
 
 
-# Embedding propagation.
-
-
 class PropagationBags(NamedTuple):
     """The rows that each node pools: its own rows, and the rows of its neighbours."""
 

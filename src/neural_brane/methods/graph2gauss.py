@@ -90,9 +90,7 @@ class Graph2Gauss(backend.Network, InductiveEmbedder):
         attributes = own_attributes(graph)
         shapes = ((attributes.shape[1], self.hidden), (self.hidden, self.dim), (self.hidden, self.dim))
         layers = (backend.glorot(rng, shape, self.device) for shape in shapes)
-        weights = GaussianWeights(
-            *(part for layer in layers for part in (layer, backend.zeros(layer.shape[1], self.device)))
-        )
+        weights = GaussianWeights(*(part for one in layers for part in (one, backend.zeros(one.shape[1], self.device))))
         with cpu.threads(self.threads), backend.one_thread():
             sampler = HopSampler(graph.adjacency, hops=self.hops, seed=seed)
             rows = backend.SparseRows(attributes, self.device)

@@ -24,8 +24,6 @@ from neural_brane.methods.training import SINGLE, Loop, Moments
 if TYPE_CHECKING:
     import torch
 
-# The batches of SDNE and of DNGR, and the error of both over sparse rows.
-
 BATCH_NODES = 200  # nodes in a batch, more if an epoch would have over MOST_STEPS batches
 MOST_STEPS = 20
 

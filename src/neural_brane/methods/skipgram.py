@@ -122,9 +122,7 @@ class SkipGramEmbedder(Embedder):
 
     def _train(self, parts: Sequence[Part], unit: str, epochs: int = 1) -> None:
         """Train all parts in turn, a chunk of pairs each, while the learning rate falls linearly to zero."""
-        pairs = [
-            (corpus.total * corpus.pairs, MIXED_PAIRS if corpus.pairs > 1 else model.chunk) for corpus, model in parts
-        ]
+        pairs = [(text.total * text.pairs, MIXED_PAIRS if text.pairs > 1 else model.chunk) for text, model in parts]
         chunks = max(1, *(int(np.ceil(number / chunk)) for number, chunk in pairs))
         total, steps = sum(corpus.total for corpus, _ in parts), chunks * epochs
         loop = Loop(

@@ -46,9 +46,6 @@ def _mix(x):
     return x ^ (x >> np.uint64(31))
 
 
-# Single draws from alias tables and neighbour tables, given a uniform random number.
-
-
 @njit
 def draw_alias(table, uniform):
     """Return a draw from an `AliasTable`; uniform: a number in [0, 1)."""
@@ -85,9 +82,6 @@ def is_neighbour(table, u, node):
         else:
             high = middle
     return low < table.indptr[u + 1] and table.indices[low] == node
-
-
-# Random walks of first order, or of node2vec's second order. Walk k of a seed is the same on any number of threads.
 
 
 class WalkSampler:
@@ -148,9 +142,6 @@ def _second_order(tables, before, node, bias, state):
             return state, following
         if chance < (back if following == before else 1.0 if is_neighbour(tables, before, following) else away):
             return state, following
-
-
-# Pairs (source, target) for skip-gram training, from the windows of walks or the entries of a matrix.
 
 
 class EdgeSampler:
@@ -256,8 +247,6 @@ def _fill_pairs(walks, window, draws, starts, pairs):
                     pairs[at, 1] = walks[w, other]
                     at += 1
 
-
-# For every node, one node at each number of hops, and one that is farther away.
 
 LIMIT = 256  # nodes kept per hop after the first, and links followed per node: bounds the cost of hubs
 PATIENCE = 64  # draws of a node that is farther away before giving up

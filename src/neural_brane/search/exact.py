@@ -183,9 +183,7 @@ class Exact:
         """Return the `k` nearest rows of each query and their cosines, as `nearest_rows` does."""
         queries = self._shift(np.asarray(queries))
         if queries.ndim != 2 or queries.shape[1] != self.vectors.shape[1]:
-            raise ParameterError(
-                f"queries have shape {queries.shape}; give an array of shape (queries, {self.vectors.shape[1]})"
-            )
+            raise ParameterError(f"queries have shape {queries.shape}; give shape (queries, {self.vectors.shape[1]})")
         excluded = np.full(len(queries), -1) if exclude is None else np.asarray(exclude)
         if excluded.shape != (len(queries),):
             raise ParameterError(f"exclude has shape {excluded.shape}; give one row for each of {len(queries)} queries")

@@ -145,9 +145,7 @@ def build_index(
     usual = max(1, min(round(2 * math.sqrt(len(vectors))), len(vectors) // 39))
     count = usual if lists is None else lists
     if not 1 <= count <= len(vectors):
-        raise ParameterError(
-            f"lists={lists!r} makes no sense; give a number from 1 to {len(vectors)}, the number of nodes"
-        )
+        raise ParameterError(f"lists={lists!r} makes no sense; give 1 to {len(vectors)}, the number of nodes")
     random = np.random.default_rng(seed)
     made = faiss.IndexIVFFlat(faiss.IndexFlatIP(vectors.shape[1]), vectors.shape[1], count, faiss.METRIC_INNER_PRODUCT)
     made.cp.seed, made.cp.min_points_per_centroid = int(random.integers(1 << 30)), 1
@@ -297,9 +295,7 @@ def _read_footer(path: Path, file: IO[bytes]) -> tuple[list[int], list[bytes]]:
     file.seek(max(size - tail, 0))
     data = file.read()
     if data[-len(MARK) :] != MARK or len(data) != tail:
-        raise EmbeddingError(
-            f"{path}: not an index of neural-brane, or cut off; make one with embedding.index().save('x{SUFFIX}')"
-        )
+        raise EmbeddingError(f"{path}: not an index, or cut off; make one with embedding.index().save('x{SUFFIX}')")
     if hashlib.sha256(data[: FOOTER.size]).digest()[:CHECK_BYTES] != data[FOOTER.size : -len(MARK)]:
         _refuse(path, "its end does not match its checksum")
     *lengths, first, second, third = FOOTER.unpack(data[: FOOTER.size])

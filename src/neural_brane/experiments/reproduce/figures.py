@@ -82,9 +82,7 @@ def _method_bars(axes: Axes, cells: Sequence[Cell]) -> None:
         if one.comparable and one.published is not None:
             axes.plot([one.published] * 2, [place - 0.42, place + 0.42], color=INK, linewidth=2)
             end = max(end, one.published)
-        axes.annotate(
-            f"{one.mean:.3f}", (end, float(place)), (4, 0), va="center", fontsize=9, textcoords="offset points"
-        )
+        axes.annotate(f"{one.mean:.3f}", (end, place), (4, 0), va="center", fontsize=9, textcoords="offset points")
     axes.set_yticks(places, [one.heading for one in cells], fontsize=10)
     axes.invert_yaxis()
     axes.margins(x=0.16)

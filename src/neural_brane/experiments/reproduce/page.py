@@ -26,8 +26,6 @@ from neural_brane.experiments.reproduce.results import (
 )
 from neural_brane.experiments.tune import RUNS
 
-# The tables of the report, as HTML.
-
 NONE = "-"
 TUNED = "†"  # marks scores with tuned parameters
 
@@ -166,10 +164,7 @@ def parameters(results: Results) -> str:
     seen: dict[tuple[str, str], Cell] = {}
     for one in results.find("classification", "macro_f1") + results.find("clustering", "nmi"):
         seen.setdefault((one.heading, one.dataset), one)
-    rows = [
-        [text(heading), text(dataset), text(settings(one.parameters), "long")]
-        for (heading, dataset), one in seen.items()
-    ]
+    rows = [[text(name), text(dataset), text(settings(it.parameters), "long")] for (name, dataset), it in seen.items()]
     return table(heads, rows)
 
 
@@ -196,8 +191,6 @@ def everything(results: Results) -> str:
     ]
     return listing(results.cells, columns)
 
-
-# The report: one page with all tables, figures and sentences.
 
 MARKS = {HOLDS: ("holds", "✓"), FAILS: ("fails", "✗"), INCONCLUSIVE: ("inconclusive", "?")}
 FIGURES = {
@@ -247,9 +240,7 @@ DUELS = (
 
 def write_report(results: Results, figures: dict[str, Path], path: Path, *, trainings: int) -> None:
     """Write the report; `figures` are the SVG files by name."""
-    quick = (
-        "This is a quick run: its trainings are tiny and only test the code. Its scores say nothing about the methods."
-    )
+    quick = "This is a quick run: its trainings are tiny and only test the code; its scores mean nothing."
     runs = max((one.runs for one in results.cells), default=0)
     write_page(
         path,
@@ -351,9 +342,7 @@ def _claims(results: Results) -> str:
 
 
 def _on_classes(results: Results) -> str:
-    other = [
-        f"{name} ({counterpart(name)})" for name in results.datasets("classification") if counterpart(name) != name
-    ]
+    other = [f"{one} ({counterpart(one)})" for one in results.datasets("classification") if counterpart(one) != one]
     note = f" The difference has no colour if the paper used another version of the graph: {', '.join(other)}."
     return (
         "Macro-F1 of logistic regression (C = 1, unscaled vectors), trained on a share of the nodes: the mean over "

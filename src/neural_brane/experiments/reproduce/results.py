@@ -220,8 +220,6 @@ def write_csv(results: Results, path: Path) -> None:
         writer.writerows(rows)
 
 
-# Each row of the table compares Neural-Brane with its best rival and tests whether the difference is significant.
-
 SIGNIFICANCE = 0.01  # the paper's level of significance
 
 
@@ -542,9 +540,6 @@ def _losses(rows: Sequence[Duel]) -> str:
 
 def _unsure(row: Duel) -> str:
     return "" if row.significant else " (not significant)"
-
-
-# Notes: which recipe the paper used, how the competitors' scores compare with the published ones, and its graphs.
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,8 +40,6 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import Duplicates, SelfLoops
 from neural_brane.graph.synthetic import synthetic
 
-# The file registry.toml describes each dataset.
-
 
 @dataclass(frozen=True, slots=True)
 class File:
@@ -161,9 +159,7 @@ def _download(dataset: Dataset, file: File) -> Path:
     except (OSError, KeyError, tarfile.TarError) as error:
         text = str(error)  # messages of network libraries are long
         reason = f"{type(error).__name__}: {text if len(text) < 100 else text[:97] + '...'}"
-        raise DatasetError(
-            _absent(dataset, file, f"and could not be downloaded from {file.address} ({reason})")
-        ) from error
+        raise DatasetError(_absent(dataset, file, f"and could not be loaded from {file.address} ({reason})")) from error
     return target
 
 
@@ -288,9 +284,7 @@ def read(source: str | Path, /, **options: Unpack[ReadOptions]) -> AttributedGra
                 raise DatasetError(f"dataset '{name}' has its own {what}; leave out {given}")
         return load(name, **rules)
     if name != STANDARD_INPUT and not Path(source).exists():
-        raise DatasetError(
-            f"'{name}' is neither a file nor a dataset{_hint(name, 'give the path of a graph file, or one of')}"
-        )
+        raise DatasetError(f"'{name}' is neither a file nor a dataset{_hint(name, 'give a path of a graph, or')}")
     if Path(source).suffix == ".brane":
         raise DatasetError(f"{name}: is a model, not a graph; give the graph to which it was fitted")
     return read_graph(source, **options)

@@ -157,9 +157,7 @@ def _parse(path: Path, kind: str, parse: Callable[[Any], Any]) -> Any:
         place = re.search(r"at \((\d+), \d+\)", reason)
         line = f":{place[1]}" if place else ""
         name = "" if type(error).__name__ == "NetworkXError" else f"{type(error).__name__}: "
-        raise GraphError(
-            f"{path}{line}: cannot be read as {kind} ({name}{reason}); correct it, or write it again"
-        ) from None
+        raise GraphError(f"{path}{line}: cannot be read as {kind} ({name}{reason}); correct or rewrite it") from None
 
 
 class _Scan:
@@ -402,9 +400,7 @@ def _to_networkx(graph: AttributedGraph, label: str) -> Any:
     names = json.dumps(graph.attribute_names.tolist(), ensure_ascii=False)
     made = networkx.Graph(**{IDS: "integers" if graph.ids.dtype.kind == "i" else "strings", NAMES: names})
     ids = graph.ids.tolist()
-    made.add_nodes_from(
-        (node, {ATTRIBUTES: bag} if bag else {}) for node, bag in zip(ids, spell_bags(graph), strict=True)
-    )
+    made.add_nodes_from((at, {ATTRIBUTES: bag} if bag else {}) for at, bag in zip(ids, spell_bags(graph), strict=True))
     if graph.labels is not None:
         networkx.set_node_attributes(made, dict(zip(ids, graph.labels.tolist(), strict=True)), label)
     entries = sparse.triu(graph.adjacency).tocoo()
@@ -419,9 +415,7 @@ def _check_xml(path: Path, made: Any, forbidden: re.Pattern[str]) -> None:
     for node, values in made.nodes(data=True):
         found = FORBIDDEN.search(str(node)) or next(filter(None, map(forbidden.search, values.values())), None)
         if found:
-            raise GraphError(
-                f"{path}: XML does not allow the character {found.group()!r} in {found.string[:60]!r}; write .npz"
-            )
+            raise GraphError(f"{path}: XML does not allow {found.group()!r} in {found.string[:60]!r}; write .npz")
 
 
 def spell_bags(graph: AttributedGraph) -> list[str]:

@@ -20,20 +20,10 @@ from typing import Any
 import numpy as np
 
 from neural_brane.errors import DependencyError, GraphError, ReadingWarning, ShardError
+from neural_brane.files.graphs import shards
 from neural_brane.files.graphs.edge_list import FIX_HEADER, header_warning, refuse_header
 from neural_brane.files.graphs.sharding_reading import Candidate, EdgeLines, EdgeSource, as_integers, find_attributes
-from neural_brane.files.graphs.shards import (
-    IDS,
-    NAMES,
-    GraphManifest,
-    Shards,
-    check_numbers,
-    check_vacant,
-    even_bounds,
-    open_shards,
-    shard_folder,
-    write_series,
-)
+from neural_brane.files.graphs.shards import GraphManifest, Shards, check_numbers, shard_folder
 from neural_brane.files.nodes import MEND_UNKNOWN
 from neural_brane.files.reading import check_count
 from neural_brane.files.storage import describe_files
@@ -70,7 +60,7 @@ class Plan:
             raise ShardError(f"memory is {self.memory:,} bytes; give at least {LEAST:,}, such as 1GB")
         if folder.is_dir():
             shutil.rmtree(folder / FOLDER, ignore_errors=True)
-        check_vacant(folder)
+        shards.check_vacant(folder)
 
 
 def shard_files(plan: Plan, folder: str | Path, *, report: Reporter | None = None) -> Shards:
@@ -82,7 +72,7 @@ def shard_files(plan: Plan, folder: str | Path, *, report: Reporter | None = Non
     try:
         with Database(home, plan.memory, plan.threads) as tables:
             manifest = _Sharding(plan, home, tables, report).run()
-        for name in [NAMES, *map(shard_folder, range(plan.parts))]:
+        for name in [shards.NAMES, *map(shard_folder, range(plan.parts))]:
             os.replace(home / name, folder / name)
         manifest.write(folder)
     finally:
@@ -90,7 +80,7 @@ def shard_files(plan: Plan, folder: str | Path, *, report: Reporter | None = Non
         if not existed:
             with suppress(OSError):  # fails after a success, because the folder is not empty
                 folder.rmdir()
-    return open_shards(folder)
+    return shards.open_shards(folder)
 
 
 class Database:
@@ -202,8 +192,6 @@ class Database:
         return int(self.value(f"SELECT count(*) FROM {table}"))
 
 
-# The work has five stages: read, number, join, sort, write.
-
 _INTEGER = "coalesce(try_cast({0} AS BIGINT)::VARCHAR = {0}, false)"  # true for integers without leading zeros
 
 
@@ -219,14 +207,20 @@ class _Sharding:
         """Write all files except the manifest, and return the manifest."""
         self._read_edges()
         if self.plan.attributes is not None:
-            self._read_attributes(self.plan.attributes)
+            pieces, total, unit = find_attributes(self.plan.attributes)
+            meter = Meter(self.report, total, f"{unit} of attributes read", stage="attributes")
+            for piece in pieces:
+                self.tables.append("entries", piece.rows)
+                if piece.lines is not None:
+                    self.tables.append("lines", piece.lines)
+                meter.advance(piece.size)
         nodes = self._number_nodes()
-        bounds = even_bounds(nodes, self.plan.parts)
+        bounds = shards.even_bounds(nodes, self.plan.parts)
         edges = self._write_edges(bounds)
         names, entries = self._write_attributes(bounds)
-        self._write_names(self.home / NAMES, "names", 0, names)
+        self._write_names(self.home / shards.NAMES, "names", 0, names)
         for shard, (first, last) in enumerate(pairwise(bounds.tolist())):
-            self._write_names(self.home / shard_folder(shard) / IDS, "nodes", first, last)
+            self._write_names(self.home / shard_folder(shard) / shards.IDS, "nodes", first, last)
         manifest = GraphManifest(
             name=self.plan.edges.name,
             nodes=nodes,
@@ -296,12 +290,8 @@ class _Sharding:
             return False
         self._check_header(lines, first, low, high)
         if named and numbered:
-            fail(
-                lines.path,
-                first.line,
-                "some ids below this header are names and others numbers; under a header, give only names or only "
-                f"integers from 0 to {first.nodes - 1}",
-            )
+            found = "some ids below this header are names and others numbers; under a header, give only names or only"
+            fail(lines.path, first.line, f"{found} integers from 0 to {first.nodes - 1}")
         if not (named or lines.weighted or self.plan.attributes or high == first.nodes - 1):
             warnings.warn(header_warning(lines.path, first.nodes, first.edges), ReadingWarning, stacklevel=7)
         return True
@@ -316,16 +306,6 @@ class _Sharding:
                 "the header announces; correct the line or the header, or remove the header to use any ids"
             )
 
-    def _read_attributes(self, path: Path) -> None:
-        """Read all attributes into the table `entries`, and the line numbers of nodes into `lines`."""
-        pieces, total, unit = find_attributes(path)
-        meter = Meter(self.report, total, f"{unit} of attributes read", stage="attributes")
-        for piece in pieces:
-            self.tables.append("entries", piece.rows)
-            if piece.lines is not None:
-                self.tables.append("lines", piece.lines)
-            meter.advance(piece.size)
-
     def _number_nodes(self) -> int:
         """Create the table `nodes`; refuse nodes that only have attributes, unless the header counts them."""
         tables, path, announced = self.tables, self.plan.edges.files[0], self.announced
@@ -337,9 +317,7 @@ class _Sharding:
             ends = f"SELECT u AS id, {place} AS place FROM edges UNION ALL SELECT v, {place} + 1 FROM edges"
             count = tables.number("nodes", f"SELECT * FROM ({ends}) WHERE id IS NOT NULL", tables.is_text("edges", "u"))
         if announced is not None and count > announced:
-            raise GraphError(
-                f"{path}: the header announces {announced} nodes, but the file names {count}; correct the header"
-            )
+            raise GraphError(f"{path}: the header announces {announced} nodes, the file names {count}; correct it")
         if self.plan.attributes is not None:
             count += self._add_unlinked(self.plan.attributes, 0 if announced is None else announced - count)
         if announced is not None and count < announced:
@@ -437,10 +415,8 @@ class _Sharding:
                     yield pl.DataFrame(batch)["id"]
 
         kind = pl.String() if self.tables.is_text(table, "id") else pl.Int64()
-        write_series(path, "id" if table == "nodes" else "name", kind, blocks())
+        shards.write_series(path, "id" if table == "nodes" else "name", kind, blocks())
 
-
-# The sorted entries become the arrays of the shards.
 
 SHIFT = np.uint64(32)  # the key of an entry has the row in the upper 32 bits and the column in the lower
 

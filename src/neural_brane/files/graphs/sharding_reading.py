@@ -52,8 +52,6 @@ def as_integers(frame: pl.DataFrame, *names: str) -> pl.DataFrame:
     return frame.with_columns(pl.col(names).cast(pl.Int64)) if whole else frame
 
 
-# Edges are read from text tables and from Parquet.
-
 ROWS = 1 << 19  # rows of a Parquet file read at a time
 _POWERS = 10 ** np.arange(1, 19, dtype=np.uint64)
 
@@ -101,11 +99,8 @@ class EdgeSource:
         for path in self.files:
             for frame in parquet_frames(path):
                 names = [chosen[end] for end in ("source", "target", "weight")]
-                lacking = [name for name in names if done and name and name not in frame.columns]
-                if lacking:
-                    raise GraphError(
-                        f"{path}: column '{lacking[0]}' of the first file is missing; give tables of one kind"
-                    )
+                if lacking := [name for name in names if done and name and name not in frame.columns]:
+                    raise GraphError(f"{path}: column '{lacking[0]}' of the first file is missing; add it")
                 place = Place(f"{path}, from row {done}" if done else str(path))
                 found = edge_columns(frame, place, **chosen)
                 chosen |= dict(zip(("source", "target", "weight"), found.names, strict=True))
@@ -134,9 +129,7 @@ def _frame(found: EdgeColumns, given: pl.DataFrame, place: Place) -> pl.DataFram
     for name in found.names[:2]:
         if given[name].dtype == pl.String and (odd := given[name].str.contains(r"^-?\d+\.0*$")).any():
             row = int(odd.arg_max() or 0)
-            raise place.error(
-                row, f"id '{given[name][row]}' in column '{name}' has a decimal point; write whole numbers"
-            )
+            raise place.error(row, f"id '{given[name][row]}' in column '{name}' is not whole; write whole numbers")
     frame = pl.DataFrame({"u": found.source, "v": found.target})
     return frame if found.weights is None else frame.with_columns(weight=pl.Series(found.weights))
 
@@ -279,9 +272,6 @@ class EdgeLines:
         return weights
 
 
-# Attributes are read from attribute files, and from Parquet files with one row for each entry.
-
-
 def find_attributes(path: Path) -> tuple[Iterator[FilePiece], int, str]:
     """Return the attributes in a file in pieces, the sum of their sizes, and its unit."""
     with Unpacked(path, "attribute file", streamed=True) as file:
@@ -313,9 +303,7 @@ def _attribute_table(path: Path) -> Iterator[FilePiece]:
     for frame in parquet_frames(path):
         place = Place(f"{path}, from row {done}")
         if not 2 <= len(frame.columns) <= 3:
-            raise GraphError(
-                f"{path}: has {len(frame.columns)} columns; expected a node, an attribute and perhaps an amount"
-            )
+            raise GraphError(f"{path}: has {len(frame.columns)} columns; expected node, attribute and perhaps amount")
         node, name, *rest = frame.columns
         nodes = id_column(frame[node], place, needs="a node needs an id")
         names = id_column(frame[name], place, needs="an attribute needs a name")
@@ -330,8 +318,6 @@ def _attribute_table(path: Path) -> Iterator[FilePiece]:
     if done == 0:
         raise GraphError(f"{path}: the table of attributes has no rows; give at least one")
 
-
-# Text tables, Parquet and lines of words can be read in pieces.
 
 TABLES = (".parquet", ".csv", ".tsv")
 

@@ -17,8 +17,6 @@ from neural_brane.graph.ids import as_ids
 from neural_brane.graph.lazy import pl
 from neural_brane.progress import Meter, Reporter
 
-# A folder contains one folder per shard, a file with the names of the attributes, and a manifest.
-
 NAMES = "attributes.parquet"
 IDS = "ids.parquet"
 REPAIR = "make the folder again with 'brane shard SOURCE -o DIR', or restore it from a copy"
@@ -73,8 +71,6 @@ def shard_folder(number: int) -> str:
     return f"part-{number:05d}"
 
 
-# A shard has the rows of its nodes in both matrices. A graph in memory can be divided in the same way.
-
 LARGEST = int(np.iinfo(np.int32).max)  # most nodes or attributes that int32 can number
 
 
@@ -87,10 +83,9 @@ class ShardRows(NamedTuple):
 
     def matrix(self, width: int) -> sparse.csr_array:
         """Return the rows as a sparse matrix (rows, width)."""
-        data = np.ones(len(self.indices), np.float32) if self.data is None else np.asarray(self.data)
-        return sparse.csr_array(
-            (data, np.asarray(self.indices), np.asarray(self.indptr)), shape=(len(self.indptr) - 1, width)
-        )
+        data = np.ones(len(self.indices), np.float32) if self.data is None else self.data
+        arrays = tuple(map(np.asarray, (data, self.indices, self.indptr)))
+        return sparse.csr_array(arrays, shape=(len(self.indptr) - 1, width))
 
 
 class Shard(NamedTuple):
@@ -184,9 +179,6 @@ def check_numbers(count: int, what: str) -> int:
     return count
 
 
-# A folder of shards is opened by reading its manifest; the files of a shard are mapped when it is needed.
-
-
 class Shards:
     """A folder of shards, opened by `open_shards`; the files of a shard are read only when they are used."""
 
@@ -272,9 +264,6 @@ def _map_array(path: Path, kind: type, length: int) -> np.ndarray:
         found, expected = f"{array.dtype} with shape {array.shape}", f"{np.dtype(kind)} with shape ({length},)"
         raise ShardError(f"{path}: found {found}, expected {expected}; {REPAIR}")
     return array
-
-
-# A graph in memory is written shard by shard.
 
 
 def write_shards(

@@ -106,9 +106,7 @@ def map_vectors(path: str | Path, *, check: bool = True) -> VectorTable:
     """Return an .npz file with its vectors mapped; `check` compares their checksum, which reads them all once."""
     path = Path(path)
     if is_parts(path):
-        raise PartError(
-            f"{path}: is a folder of parts; open it with neural_brane.search.EmbeddingParts, which maps it too"
-        )
+        raise PartError(f"{path}: is a folder of parts; neural_brane.search.EmbeddingParts maps it")
     if path.suffix != ".npz":
         raise EmbeddingError(f"{path}: only .npz files can be mapped; write one with Embedding.load(…).save('v.npz')")
     if not path.is_file():

@@ -159,9 +159,7 @@ def read_parquet(path: Path) -> VectorTable:
 def _complete(path: Path, series: pl.Series) -> pl.Series:
     """Return a column; raise an error if it has missing values."""
     if series.null_count():
-        raise EmbeddingError(
-            f"{path}: column '{series.name}' has missing values; give every node an id and all its numbers"
-        )
+        raise EmbeddingError(f"{path}: column '{series.name}' has missing values; give each node an id and all numbers")
     return series
 
 

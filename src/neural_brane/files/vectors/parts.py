@@ -303,9 +303,7 @@ class VectorParts:
         counts = [part["rows"] for part in manifest.parts]
         self.bounds = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
         names = [part_files(part, self.kind) for part in range(len(counts))]
-        self._tables = [
-            StoredParquet(folder, files[-1], rows, manifest) for files, rows in zip(names, counts, strict=True)
-        ]
+        self._tables = [StoredParquet(folder, own[-1], rows, manifest) for own, rows in zip(names, counts, strict=True)]
         size = sum(self.files[files[-1]]["bytes"] for files in names)
         length = 16 if self.kind == "parquet" or not self.nodes else 1 + size // self.nodes  # estimate for ids
         kind = np.dtype(np.int64) if manifest.ids == "integer" else np.dtype(f"U{length}")

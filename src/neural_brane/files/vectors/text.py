@@ -80,9 +80,7 @@ def read_word2vec_binary(path: Path) -> VectorTable:
         vectors[row] = np.frombuffer(data, "<f4", dim, space + 1)
         at = end
     if rest := len(data) - at - data.endswith(b"\n", at):
-        raise EmbeddingError(
-            f"{path}: {rest:,} bytes follow the {nodes} nodes that the first line announces; make it again"
-        )
+        raise EmbeddingError(f"{path}: {rest:,} bytes follow the {nodes} nodes of the first line; make it again")
     return VectorTable(vectors, parse_ids(ids), {})
 
 
@@ -149,9 +147,7 @@ def parse_rows(path: Path, rows: Iterable[tuple[int, list[str]]], dim: int) -> V
     for line, (node, *numbers) in rows:
         if len(numbers) != dim:
             advice = _graph_advice(path) if len(numbers) in (1, 2) and dim > 2 else ""  # perhaps an edge and its weight
-            raise EmbeddingError(
-                f"{path}:{line}: {len(numbers)} numbers follow id '{node}', expected {dim} on every line{advice}"
-            )
+            raise EmbeddingError(f"{path}:{line}: {len(numbers)} numbers follow id '{node}', expected {dim}{advice}")
         try:
             values.extend(map(float, numbers))
         except ValueError:

@@ -288,9 +288,6 @@ def multiply_rows(matrix, table, first, product):
             store(high, product, at, column + LANE)
 
 
-# Take one step of random walks with restart over sparse rows, and keep the largest numbers of each row.
-
-
 class Largest(NamedTuple):
     """The largest numbers of some rows, written by `step_rows`; each row keeps at most `room` of them."""
 
@@ -358,8 +355,6 @@ def _keep_largest(total, touched, count, most, scratch, columns):
     columns[:kept] = np.sort(columns[:kept])
     return kept
 
-
-# Pool the rows of one node's bag, up to four lanes of columns at a time.
 
 PREFETCH = 16  # cache lines prefetched ahead of the current row, so that reads overlap
 FEWEST_AHEAD = 4  # rows prefetched at least

@@ -29,8 +29,6 @@ from neural_brane.kernels.model import MAX, Bags, Model, Settings, padded
 
 __all__ = ["DEVICE", "INTERPRETED", "Limits", "Trainer", "embed", "fetch", "hide", "place", "require_memory"]
 
-# Copy arrays to and from GPU memory, and check that a training fits there.
-
 PLAN_BYTES = 64  # bytes of a plan per slot
 
 Arrays = TypeVar("Arrays", bound=tuple)
@@ -69,8 +67,6 @@ def require_memory(tables: int, graph: int, dim: int, hidden: int, batch: int, *
             f"but only {free:,} are free; lower dim or batch_size, stop other programs on the GPU, or set device='cpu'"
         )
 
-
-# Train a model on the GPU: plan groups of steps, and launch most groups as one captured CUDA graph.
 
 SMALLEST_SCALE = 1e-6  # smallest common factor of the tables
 

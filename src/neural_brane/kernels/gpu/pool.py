@@ -176,8 +176,6 @@ def unpack(key):
     return bits.to(tl.float32, bitcast=True), (key & NO_ROW).to(tl.int32) ^ NO_ROW
 
 
-# The plan of a group of steps. It contains all kernel inputs that do not depend on the model.
-
 BLOCK = 1024  # slots per program of `_locate`
 
 
