@@ -15,15 +15,8 @@ import torch
 from torch import distributed
 
 from neural_brane import __version__
-from neural_brane.distributed.batches import (
-    AnyShards,
-    BatchMaker,
-    GraphRows,
-    Prefetch,
-    bags_of_nodes,
-    sampling_tables,
-    share_of,
-)
+from neural_brane.distributed import batches as batching
+from neural_brane.distributed.batches import AnyShards, BatchMaker, GraphRows, Prefetch, bags_of_nodes, sampling_tables
 from neural_brane.distributed.checkpoints import EVERY, Checkpoints
 from neural_brane.distributed.exchange import Exchange, block_size, node_range
 from neural_brane.distributed.launch import Job, count, is_launched, join, own_threads, require_packages
@@ -364,7 +357,7 @@ def train(
             training.run(first, *prepare_gpu(shards, model, kernel, own, seed, counter.phase))
         else:
             tables = sampling_tables(rows, host, **options)
-            share, allow = share_of(batch, host.rank, host.ranks), own["allow_self_negative"]
+            share, allow = batching.share_of(batch, host.rank, host.ranks), own["allow_self_negative"]
             make = BatchMaker(rows, tables, share, batch, allow_self_negative=allow, seed=seed)
             step = CPUStep(model, kernel, batch, len(share), counter.phase)
             training.run(first, stack.enter_context(Prefetch(make, training.total)), step, step.together)

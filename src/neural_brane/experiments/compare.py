@@ -17,16 +17,8 @@ import numpy as np
 from neural_brane import __version__
 from neural_brane.errors import ParameterError
 from neural_brane.evaluate.labelled import Repeats
-from neural_brane.experiments.compute import (
-    TASKS,
-    Targets,
-    Task,
-    as_targets,
-    choose_tasks,
-    data_facts,
-    failures_of,
-    targets_digest,
-)
+from neural_brane.experiments import compute as computing
+from neural_brane.experiments.compute import TASKS, Targets, Task, as_targets, choose_tasks, data_facts, failures_of
 from neural_brane.experiments.page import Head, Section, number, settings, table, text, write_page
 from neural_brane.experiments.store import Record, Store, Training, describe_machine, fingerprint, machine_name
 from neural_brane.files.storage import atomic
@@ -491,7 +483,7 @@ def prepare(
         raise ParameterError(f"runs={runs}: must be at least 1")
     targets = as_targets(labels)
     chosen, lacking = choose_tasks(tasks, graph, targets)
-    mark = {} if targets is None else {"digest": targets_digest(targets)}
+    mark = {} if targets is None else {"digest": computing.targets_digest(targets)}
     settings, absent = _choose_methods(methods)
     if not settings:
         raise ParameterError("no method to compare; name at least one, or use 'all'")

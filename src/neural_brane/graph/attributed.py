@@ -14,19 +14,9 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.errors import GraphError, ReadingWarning
+from neural_brane.graph import build
 from neural_brane.graph.adjacency import Duplicates, Rules, SelfLoops, assemble, check_rules, compact, symmetrise
-from neural_brane.graph.build import (
-    EdgeArrays,
-    attribute_matrix,
-    check_adjacency,
-    check_content,
-    check_matrix,
-    check_names,
-    edge_weights,
-    node_ids,
-    place_edges,
-    weight_matrix,
-)
+from neural_brane.graph.build import EdgeArrays, attribute_matrix, check_adjacency, check_content, check_names, node_ids
 from neural_brane.graph.encoder import Encoder
 from neural_brane.graph.frames import Place, adjacency_frame, as_frame, edge_columns, is_frame
 from neural_brane.graph.ids import as_array, as_ids, is_missing, locate
@@ -83,7 +73,7 @@ class AttributedGraph:
     def __post_init__(self) -> None:
         nodes = len(self.ids)
         check_adjacency(self.adjacency, nodes)
-        check_matrix(self.attributes, (nodes, len(self.attribute_names)), "attributes")
+        build.check_matrix(self.attributes, (nodes, len(self.attribute_names)), "attributes")
         check_content(self.adjacency, self.attributes, self.name)
         check_names(self.ids, "ids")
         check_names(self.attribute_names, "attribute_names")
@@ -251,8 +241,8 @@ class AttributedGraph:
         """
         if ids is None and nodes is not None:
             ids = np.arange(nodes)
-        ends, names = place_edges(edges, None if ids is None else node_ids(ids))
-        adjacency = assemble(ends, edge_weights(weights, len(ends)), len(names), Rules(duplicates, self_loops))
+        ends, names = build.place_edges(edges, None if ids is None else node_ids(ids))
+        adjacency = assemble(ends, build.edge_weights(weights, len(ends)), len(names), Rules(duplicates, self_loops))
         bags, attribute_names = attribute_matrix(attributes, attribute_names, names)
         return cls(adjacency, bags, names, attribute_names, node_labels(labels, names), name)
 
@@ -342,7 +332,7 @@ class AttributedGraph:
         if is_frame(adjacency):
             adjacency, index = adjacency_frame(adjacency)
             ids = index if ids is None else ids
-        matrix = symmetrise(weight_matrix(adjacency), Rules(duplicates, self_loops))
+        matrix = symmetrise(build.weight_matrix(adjacency), Rules(duplicates, self_loops))
         names = np.arange(matrix.shape[0]) if ids is None else node_ids(ids)
         bags, attribute_names = attribute_matrix(attributes, attribute_names, names)
         return cls(matrix, bags, names, attribute_names, node_labels(labels, names), name)

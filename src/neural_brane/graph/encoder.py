@@ -11,24 +11,9 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.errors import GraphError, ParameterError, ReadingWarning
+from neural_brane.graph import columns as kinds
 from neural_brane.graph.adjacency import compact
-from neural_brane.graph.columns import (
-    CLOCK,
-    DATES,
-    DAY,
-    ENCODED,
-    MISSING,
-    Column,
-    Notation,
-    as_days,
-    as_flags,
-    as_numbers,
-    as_seconds,
-    as_texts,
-    odd_columns,
-    plain,
-    split_list,
-)
+from neural_brane.graph.columns import CLOCK, DATES, DAY, ENCODED, Column, Notation, as_seconds, as_texts, odd_columns
 from neural_brane.graph.ids import as_ids, locate, repeated
 from neural_brane.graph.lazy import pl
 
@@ -123,7 +108,7 @@ class Bins(ColumnEncoder):
         return cls(tuple(tops[:-1].tolist()), (*ranges, *sorted(set(words))), dates, times, column.notation)
 
     def _numbers(self, values: pl.Series) -> pl.Series:
-        return as_seconds(values) if self.times else as_days(values) if self.dates else as_numbers(values)
+        return as_seconds(values) if self.times else kinds.as_days(values) if self.dates else kinds.as_numbers(values)
 
     def encode(self, values: pl.Series) -> Entries:
         """Return the entries of a column's values."""
@@ -170,7 +155,7 @@ class Flag(ColumnEncoder):
 
     def encode(self, values: pl.Series) -> Entries:
         """Return one entry per row that is true."""
-        flags = as_flags(values)
+        flags = kinds.as_flags(values)
         unknown = as_texts(values).filter(flags.is_null() & values.is_not_null())
         rows = np.flatnonzero(flags.fill_null(False).to_numpy())
         return Entries(rows.astype(np.int32), np.zeros(len(rows), np.int32), unknown)
@@ -200,7 +185,7 @@ class Members(ColumnEncoder):
 
     def split(self, values: pl.Series) -> pl.Series:
         """Return a list of members per row."""
-        return split_list(values, self.separator)
+        return kinds.split_list(values, self.separator)
 
     def encode(self, values: pl.Series) -> Entries:
         """Return one entry per distinct member of each row."""
@@ -240,7 +225,7 @@ def _pieces(encoder: Members | Words, values: pl.Series) -> Iterator[pl.DataFram
         rows = pl.Series("row", np.arange(start, start + len(block)))
         lists = pl.DataFrame({"row": rows, "piece": encoder.split(block)}).filter(pl.col("piece").list.len() > 0)
         pieces = lists.explode("piece").with_columns(pl.col("piece").str.strip_chars())
-        yield pieces.filter(~pl.col("piece").is_in(list(MISSING)))
+        yield pieces.filter(~pl.col("piece").is_in(list(kinds.MISSING)))
 
 
 def _distinct(rows: pl.Series, codes: pl.Series) -> tuple[np.ndarray, np.ndarray]:
@@ -415,7 +400,7 @@ class Encoder:
 
 def _plain(series: pl.Series, rule: Column | AnyEncoder) -> pl.Series:
     notation = getattr(rule, "notation", None)
-    values = plain(series, notation and Notation(*notation))  # a saved one is a tuple
+    values = kinds.plain(series, notation and Notation(*notation))  # a saved one is a tuple
     if values is None:
         raise GraphError(f"column '{series.name}' of nodes has type {series.dtype}; ignore it or convert it to text")
     return values

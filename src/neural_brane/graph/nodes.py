@@ -11,22 +11,11 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.errors import GraphError
+from neural_brane.graph import frames
 from neural_brane.graph.adjacency import compact
 from neural_brane.graph.columns import Column, as_texts, infer_columns, plain, read_kinds
 from neural_brane.graph.encoder import Encoder, Missing
-from neural_brane.graph.frames import (
-    ID_TITLES,
-    Frame,
-    Place,
-    as_frame,
-    find_column,
-    id_column,
-    id_texts,
-    names_rows,
-    series_of,
-    squash,
-    untitled,
-)
+from neural_brane.graph.frames import ID_TITLES, Frame, Place, as_frame, find_column, id_column, squash, untitled
 from neural_brane.graph.ids import as_integers, is_missing, locate
 from neural_brane.graph.lazy import pl
 
@@ -162,7 +151,7 @@ def _candidates(frame: Frame, linked: np.ndarray, usual: set[str]) -> Iterator[C
     names, found = frame.table.columns, []
     bare = untitled(names)
     for name in names:
-        values = id_texts(frame.table[name])
+        values = frames.id_texts(frame.table[name])
         if values is None:
             continue
         sample = values.head(SAMPLE_ROWS)
@@ -173,7 +162,7 @@ def _candidates(frame: Frame, linked: np.ndarray, usual: set[str]) -> Iterator[C
         if shared and not (name in bare and counts):
             repeats = values.n_unique() < NEARLY_DISTINCT * len(values) or values.null_count() > 0
             unusual = squash(name) not in usual and name != frame.index_name
-            rank = Rank(repeats, name in bare, unusual, names_rows(name))
+            rank = Rank(repeats, name in bare, unusual, frames.names_rows(name))
             found.append((shared, Candidate(name, rank, sample, shared * len(known) / len(sample) ** 2)))
     most = max((shared for shared, _ in found), default=0)
     return (one for shared, one in found if 2 * shared >= most)
@@ -287,7 +276,9 @@ def attributes_of(data: NodeData, keys: Sequence[str]) -> tuple[sparse.csr_array
         if key not in known:
             raise GraphError(f"no node of {data.where} has {key!r}; take {', '.join(map(repr, known)) or 'none'}")
         values = [None if is_missing(value) else value for value in data.column(key)]
-        columns.append(series_of(key, [value.item() if isinstance(value, np.generic) else value for value in values]))
+        columns.append(
+            frames.series_of(key, [value.item() if isinstance(value, np.generic) else value for value in values])
+        )
     table = pl.DataFrame(columns)
     encoder = Encoder.fit(table, infer_columns(table))
     return (*encoder.encode(table), encoder)

@@ -22,18 +22,8 @@ from neural_brane.files.vectors.formats import merge_parts
 from neural_brane.files.vectors.parts import StoredColumn, StoredRows, open_parts
 from neural_brane.graph.ids import as_ids
 from neural_brane.progress import Meter, Reporter
-from neural_brane.search.exact import (
-    HasVectors,
-    as_answers,
-    check_count,
-    describe,
-    find_rows,
-    nearest_nodes,
-    nearest_rows,
-    parse_query,
-    similarities,
-    unit_rows,
-)
+from neural_brane.search import exact as exactly
+from neural_brane.search.exact import HasVectors, as_answers, check_count, describe, find_rows, nearest_nodes, unit_rows
 
 # Vectors, scaled to length 1, are divided into lists by k-means. A search compares a query only with the lists whose
 # centres are nearest (faiss calls this IVF-Flat). Building the index measures how many lists a search must read to find
@@ -84,7 +74,7 @@ class Index:
         Nearly all of them are the same as those of exact search; `recall` is the share.
         """
         count = check_count(k)
-        query = parse_query(target, self.ids, self.dim)
+        query = exactly.parse_query(target, self.ids, self.dim)
         rows = query.rows if query.rows is not None else np.empty(0, np.int64)
         queries = query.vectors if query.vectors is not None else self.vectors_of(rows)
         found, cosines = self._search(unit_rows(queries), min(count + (query.rows is not None), len(self)))
@@ -159,7 +149,7 @@ def build_index(
             meter.advance(len(vectors[start : start + BLOCK_ROWS]))
     index = Index(made, np.asarray(source.ids), source.provenance, 1.0, threads)
     sample = np.sort(random.permutation(len(vectors))[:SAMPLE])
-    exact = nearest_rows(vectors, vectors[sample], NEAREST, threads=threads).rows
+    exact = exactly.nearest_rows(vectors, vectors[sample], NEAREST, threads=threads).rows
     index.recall = _choose_probes(index, vectors[sample], exact, recall)
     return index
 
@@ -374,7 +364,7 @@ class EmbeddingParts:
 
     def similarity(self, one: Any, other: Any, *, matrix: bool = False, center: bool = False) -> Any:
         """Return the cosine of nodes or vectors, as `Embedding.similarity` does."""
-        return similarities(self, one, other, matrix=matrix, center=center)
+        return exactly.similarities(self, one, other, matrix=matrix, center=center)
 
     def nearest(self, target: Any, k: int = 10, *, center: bool = False) -> Any:
         """Return the `k` nodes with the highest cosine, as `Embedding.nearest` does."""

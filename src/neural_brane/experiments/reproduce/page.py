@@ -8,22 +8,10 @@ from pathlib import Path
 
 from neural_brane import __version__
 from neural_brane.experiments.page import Head, Section, listing, number, settings, table, text, write_page
+from neural_brane.experiments.reproduce import results as judged
 from neural_brane.experiments.reproduce.figures import INK
 from neural_brane.experiments.reproduce.plan import COLUMNS, DEFAULT, RELEASED, counterpart
-from neural_brane.experiments.reproduce.results import (
-    FAILS,
-    HOLDS,
-    INCONCLUSIVE,
-    SIGNIFICANCE,
-    SLACK,
-    Cell,
-    Duel,
-    Results,
-    best,
-    claims,
-    duels,
-    notes,
-)
+from neural_brane.experiments.reproduce.results import FAILS, HOLDS, INCONCLUSIVE, SLACK, Cell, Duel, Results, duels
 from neural_brane.experiments.tune import RUNS
 
 NONE = "-"
@@ -54,7 +42,7 @@ def score_table(results: Results, output: str) -> str:
     there = {name for name, *_ in cells}
     found = [results.find(output, name, dataset=one) for one in results.datasets(output) for name in MEASURES[output]]
     places = list(dict.fromkeys((one.dataset, one.measure, one.train) for some in found for one in some))
-    bests = [best([cells[name, *place] for name in there if (name, *place) in cells]) for place in places]
+    bests = [judged.best([cells[name, *place] for name in there if (name, *place) in cells]) for place in places]
     usual = max((one.runs for one in cells.values()), default=0)
     firsts = [k for k, place in enumerate(places) if k == 0 or places[k - 1][0] != place[0]]
     heads = [Head("method", "text")]
@@ -326,8 +314,8 @@ def _tiles(results: Results, trainings: int) -> list[tuple[str, str]]:
 
 
 def _claims(results: Results) -> str:
-    parts = [(*MARKS[one.verdict], one.headline, one.claim, one.evidence) for one in claims(results)]
-    parts += [("note", "i", "note", one.note, one.evidence) for one in notes(results)]
+    parts = [(*MARKS[one.verdict], one.headline, one.claim, one.evidence) for one in judged.claims(results)]
+    parts += [("note", "i", "note", one.note, one.evidence) for one in judged.notes(results)]
     items = [
         f'<li><span class="verdict {look}">{mark} {escape(headline)}</span>'
         f"<div><strong>{escape(statement)}</strong><p>{escape(evidence)}</p></div></li>"
@@ -335,8 +323,8 @@ def _claims(results: Results) -> str:
     ]
     lead = (
         "<p>A claimed difference holds if it is significant in every row (paired t-test over the runs, "
-        f"p &lt; {SIGNIFICANCE}). It does not hold if the opposite is significant in at least one row. Otherwise the "
-        "results are inconclusive. The brackets count the rows that show the claim significantly.</p>"
+        f"p &lt; {judged.SIGNIFICANCE}). It does not hold if the opposite is significant in at least one row. Otherwise "
+        "the results are inconclusive. The brackets count the rows that show the claim significantly.</p>"
     )
     return f'{lead}<ul class="claims">{"".join(items)}</ul>' if items else ""
 

@@ -19,19 +19,9 @@ from typing import Any, Unpack
 import numpy as np
 
 from neural_brane.errors import DatasetError, GraphError
+from neural_brane.files import nodes as node_files
 from neural_brane.files.graphs.formats import TEXT, find_format, read_graph
-from neural_brane.files.nodes import (
-    Kind,
-    ReadOptions,
-    Targets,
-    label_kind,
-    label_lines,
-    label_series,
-    read_file_lines,
-    read_label_lines,
-    read_label_table,
-    to_targets,
-)
+from neural_brane.files.nodes import Kind, ReadOptions, Targets, label_kind, label_lines, label_series, to_targets
 from neural_brane.files.nodes import read_labels as read_label_file
 from neural_brane.files.reading import STANDARD_INPUT
 from neural_brane.files.storage import atomic
@@ -319,7 +309,7 @@ def read_labels(
     """
     path = Path(source)
     if _is_label_table(path, id, label):
-        return read_label_table(path, id=id, label=label)
+        return node_files.read_label_table(path, id=id, label=label)
     return read_label_file(path) if _is_label_file(path) else _graph_labels(source)
 
 
@@ -354,7 +344,7 @@ def read_targets(
         known = labels != ""
         lines = label_lines(str(source), ids[known], label_series(labels[known]))
         return (ids, labels) if kind in (None, "class") else to_targets(lines, kind, separator)
-    lines = read_label_lines(path, id=id, label=label) if table else read_file_lines(path)
+    lines = node_files.read_label_lines(path, id=id, label=label) if table else node_files.read_file_lines(path)
     kind = kind or ("several" if separator else label_kind(lines))
     # The reader of classes names the line in its errors.
     return read_labels(source, id=id, label=label) if kind == "class" else to_targets(lines, kind, separator)

@@ -15,29 +15,12 @@ from numba import njit
 from neural_brane.errors import GraphError
 from neural_brane.files.reading import LINE_FEED, Block, Unpacked
 from neural_brane.files.tables import Dialect, FrameFile, TableReader, column_names, parse_block, read_frame
-from neural_brane.graph.frames import (
-    EdgeColumns,
-    Place,
-    column_weights,
-    edge_columns,
-    id_column,
-    name_two_kinds,
-    number_ends,
-    refuse_shared_ids,
-    side_by_side,
-)
+from neural_brane.graph import frames
+from neural_brane.graph import numbering as numbered
+from neural_brane.graph.frames import EdgeColumns, Place, column_weights, edge_columns, id_column, name_two_kinds
 from neural_brane.graph.ids import MISSING, WHOLE, all_integers, as_integers
 from neural_brane.graph.lazy import pl
-from neural_brane.graph.numbering import (
-    PADDING,
-    Names,
-    Numbering,
-    first_mark,
-    load_word,
-    marks,
-    names_in_bytes,
-    renumber,
-)
+from neural_brane.graph.numbering import PADDING, Names, Numbering, first_mark, load_word, marks, names_in_bytes
 
 SPACE = ord(" ")
 
@@ -113,7 +96,7 @@ def read_edge_blocks(reader: TableReader, columns: ColumnOptions) -> Edges:
     ids, ends = _as_numbers(ids, ends)
     if not columns.get("same_ids") and name_two_kinds(*chosen.names[:2]):
         shared = np.intersect1d(ends[0::2], ends[1::2])
-        refuse_shared_ids(ids[shared].tolist(), chosen.names, places[0][1])
+        frames.refuse_shared_ids(ids[shared].tolist(), chosen.names, places[0][1])
     weight = np.concatenate(weights) if weights else None
     return _edges(reader, chosen, ids, ends.reshape(-1, 2), weight)
 
@@ -137,7 +120,7 @@ def _as_numbers(ids: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarr
         order = np.argsort(numbers)
         rank = np.empty(len(order), np.int32)
         rank[order] = np.arange(len(order))
-        renumber(ends, rank)
+        numbered.renumber(ends, rank)
         return numbers[order], ends
     sides = []
     for at in (0, 1):
@@ -147,7 +130,7 @@ def _as_numbers(ids: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarr
         sides.append(id_column(spelled.gather(ends[at::2]), Place("edges")))
     if sides[0].dtype != sides[1].dtype:
         sides = [side.cast(pl.String) for side in sides]
-    ends, ids = number_ends(*sides)
+    ends, ids = frames.number_ends(*sides)
     return ids, ends.ravel()
 
 
@@ -186,7 +169,7 @@ def read_block(reader: TableReader, block: Block, dialect: Dialect, chosen: Edge
     place = Place(str(reader.path), block.line, lines)
     if names is None:
         edge_columns(frame, place, source=source, target=target)  # Refuses missing ids.
-        names = names_in_bytes(side_by_side(frame[source], frame[target]))
+        names = names_in_bytes(frames.side_by_side(frame[source], frame[target]))
     return names, place, None if weight is None else column_weights(frame[weight], place)
 
 

@@ -11,23 +11,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from neural_brane.errors import GraphError, ShardError
+from neural_brane.files import tables
 from neural_brane.files.graphs.edge_list import EXPECTED, check_weights, is_separated
 from neural_brane.files.graphs.edge_table import PACKED, WHAT, choose_block_columns
 from neural_brane.files.graphs.formats import TEXT, find_format
 from neural_brane.files.graphs.shards import GraphManifest
 from neural_brane.files.nodes import parse_rows
 from neural_brane.files.reading import HEAD, STANDARD_INPUT, Block, Unpacked, recognise
-from neural_brane.files.tables import (
-    TableReader,
-    column_names,
-    empty_error,
-    fail,
-    parse_block,
-    read_table,
-    stem,
-    table_suffix,
-    text_blocks,
-)
+from neural_brane.files.tables import TableReader, column_names, empty_error, fail, parse_block, read_table, text_blocks
 from neural_brane.graph.frames import EdgeColumns, Place, edge_columns, id_column, known_pair, name_two_kinds
 from neural_brane.graph.ids import INTEGER, MISSING, all_integers
 from neural_brane.graph.lazy import pl
@@ -68,7 +59,7 @@ class EdgeSource:
     @property
     def name(self) -> str:
         """The name of the graph in messages and in the manifest."""
-        return stem(self.files[0]) if len(self.files) == 1 else self.files[0].parent.name
+        return tables.stem(self.files[0]) if len(self.files) == 1 else self.files[0].parent.name
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -341,7 +332,7 @@ def _find_folder(folder: Path, options: dict[str, Any]) -> EdgeSource:
     if GraphManifest.begins(folder):
         raise ShardError(f"{folder}: is already a graph in shards; give the files from which it was made")
     for suffix in TABLES:
-        if files := sorted(path for path in folder.iterdir() if table_suffix(path) == suffix and path.is_file()):
+        if files := sorted(path for path in folder.iterdir() if tables.table_suffix(path) == suffix and path.is_file()):
             found = [_look(path, True) for path in files]
             kinds = {kind for kind, _ in found}
             if len(kinds) > 1 or (kind := kinds.pop()) is None:

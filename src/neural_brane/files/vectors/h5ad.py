@@ -17,20 +17,8 @@ import numpy as np
 from neural_brane.errors import DependencyError, EmbeddingError
 from neural_brane.files.reading import DAMAGE, check_file
 from neural_brane.files.trial import why_unreadable
-from neural_brane.files.vectors.table import (
-    EVERYTHING,
-    LAYER,
-    MARK,
-    RECORD,
-    Content,
-    VectorFormat,
-    VectorTable,
-    check_digest,
-    column_names,
-    parse_ids,
-    parse_provenance,
-    unreadable,
-)
+from neural_brane.files.vectors import table as shared
+from neural_brane.files.vectors.table import LAYER, MARK, Content, VectorFormat, VectorTable, parse_ids, unreadable
 from neural_brane.graph.memory import require_memory
 
 if TYPE_CHECKING:
@@ -85,7 +73,7 @@ def _write_all_but_numbers(content: Content, path: Path) -> int:
             _mark(file.create_group(name), "dict", "0.1.0")
         made_from: dict[str, Any] = {} if content.made_from is None else {"made_from": content.made_from}
         _write_frame(file, "obs", content.ids, made_from)
-        _write_frame(file, "var", np.array(column_names(content.dim)), {})
+        _write_frame(file, "var", np.array(shared.column_names(content.dim)), {})
         ours = _mark(file["uns"].create_group(OUR_GROUP), "dict", "0.1.0")
         kind = "integers" if content.ids.dtype.kind == "i" else "strings"
         for name, text in {"provenance": content.provenance, "ids": kind}.items():
@@ -145,7 +133,7 @@ def _has_checksum(path: Path) -> bool:
                 raise unreadable(path, ".h5ad", "it lacks the signature of HDF5")
             return False
         found = hashlib.file_digest(stream, "sha256").hexdigest()
-    check_digest(path, found, start[len(MARK) : RECORD])
+    shared.check_digest(path, found, start[len(MARK) : shared.RECORD])
     return True
 
 
@@ -160,7 +148,7 @@ def _read(path: Path, file: Any) -> VectorTable:
     if ours is None or not hasattr(ours, "keys"):
         return VectorTable(vectors, parse_ids(words.tolist()), {})
     as_text = "ids" in ours and ours["ids"].asstr()[()] == "strings"
-    provenance = parse_provenance(path, ours["provenance"].asstr()[()] if "provenance" in ours else "{}")
+    provenance = shared.parse_provenance(path, ours["provenance"].asstr()[()] if "provenance" in ours else "{}")
     layer = (_dataset(path, ours[LAYER[0]]), _dataset(path, ours[LAYER[1]])) if LAYER[0] in ours else None
     made = obs.get("made_from")
     made_from = _dataset(path, made, text=True).astype(str) if hasattr(made, "asstr") else None
@@ -200,7 +188,7 @@ FORMAT = VectorFormat(
     "AnnData: X, ids in obs, the rest in uns (needs h5py)",
     read_h5ad,
     write_h5ad,
-    keeps=EVERYTHING,
+    keeps=shared.EVERYTHING,
     checksums=True,
     number_bytes=4,
     id_bytes=32,

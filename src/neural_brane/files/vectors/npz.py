@@ -13,17 +13,9 @@ import numpy as np
 from neural_brane.errors import EmbeddingError, PartError
 from neural_brane.files import npz
 from neural_brane.files.reading import check_file, check_npy, read_npy_header
+from neural_brane.files.vectors import table as shared
 from neural_brane.files.vectors.parts import finite_blocks, is_parts
-from neural_brane.files.vectors.table import (
-    EVERYTHING,
-    LAYER,
-    Content,
-    VectorFormat,
-    VectorTable,
-    lacks,
-    parse_ids,
-    parse_provenance,
-)
+from neural_brane.files.vectors.table import EVERYTHING, LAYER, Content, VectorFormat, VectorTable, lacks, parse_ids
 from neural_brane.graph.ids import as_ids
 
 
@@ -51,7 +43,7 @@ def read_members(path: Path, vectors: Callable[[npz.Npz], np.ndarray]) -> Vector
                 raise EmbeddingError(f"{path}: has no array '{name}', expected arrays 'vectors' and 'ids'")
         layer = (archive[LAYER[0]], archive[LAYER[1]]) if all(name in archive for name in LAYER) else None
         text = archive["provenance"] if "provenance" in archive else np.array("{}")
-        provenance = parse_provenance(path, text.item() if text.size == 1 else None)
+        provenance = shared.parse_provenance(path, text.item() if text.size == 1 else None)
         table = VectorTable(vectors(archive), archive["ids"], provenance, layer)
         return table._replace(made_from=archive["made_from"]) if "made_from" in archive else table
 

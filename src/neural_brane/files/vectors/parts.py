@@ -16,19 +16,9 @@ from typing import IO, Any, ClassVar, Literal, Self, get_args
 import numpy as np
 
 from neural_brane.errors import EmbeddingError, PartError
-from neural_brane.files import npz
+from neural_brane.files import npz, storage
 from neural_brane.files.reading import DAMAGE
-from neural_brane.files.storage import (
-    MANIFEST,
-    REPAIR,
-    Files,
-    Manifest,
-    atomic,
-    atomic_together,
-    check_writable,
-    describe_files,
-    parse_json,
-)
+from neural_brane.files.storage import MANIFEST, REPAIR, Files, Manifest, atomic, atomic_together, describe_files
 from neural_brane.files.vectors.parquet import ROW_GROUP, vectors_of, write_frames
 from neural_brane.files.vectors.table import LAYER, VectorTable
 from neural_brane.graph.ids import as_ids, locate, repeated
@@ -513,7 +503,7 @@ def finish(
     older: set[str] = set()  # all manifests and records of these and earlier vectors, and the files that they list
     for path in [folder / REPLACED, *folder.glob(RECORDS)]:
         with suppress(OSError, ValueError, LookupError, TypeError):
-            listed = parse_json(path.read_bytes())["files"]
+            listed = storage.parse_json(path.read_bytes())["files"]
             older |= {path.name, *(name for name in listed if Path(name).name == name)}
     for name in older - files.keys():
         (folder / name).unlink(missing_ok=True)
@@ -607,5 +597,5 @@ def check_folder(folder: Path, parts: int) -> Path:
     if folder.exists() and not folder.is_dir():
         raise PartError(f"{folder}: is a file, but parts are written to a folder; give a folder")
     check_replaceable(folder)
-    check_writable(folder / MANIFEST, PartError)
+    storage.check_writable(folder / MANIFEST, PartError)
     return folder / MANIFEST

@@ -15,19 +15,8 @@ import numpy as np
 
 from neural_brane.errors import EmbeddingError
 from neural_brane.files.reading import check_file, read_bytes
-from neural_brane.files.vectors.table import (
-    Content,
-    VectorFormat,
-    VectorTable,
-    as_frames,
-    check_titles,
-    column_names,
-    is_field,
-    lacks,
-    number_lines,
-    parse_ids,
-    parse_provenance,
-)
+from neural_brane.files.vectors import table as shared
+from neural_brane.files.vectors.table import Content, VectorFormat, VectorTable, is_field, number_lines, parse_ids
 from neural_brane.graph.frames import PAIRS
 
 
@@ -35,13 +24,13 @@ def write_lines(content: Content, path: Path, head: str, separator: str, quotes:
     """Write a first line, then one line per node with its id and its numbers; the provenance is lost."""
     with open(path, "wb") as file:
         file.write(f"{head}\n".encode())
-        for frame in as_frames(content):
+        for frame in shared.as_frames(content):
             frame.write_csv(file, include_header=False, separator=separator, quote_style=quotes)
 
 
 def write_table(content: Content, path: Path, separator: str, quotes: Literal["never", "necessary"]) -> None:
     """Write a table with the header `id d0 d1 …`."""
-    write_lines(content, path, separator.join(["id", *column_names(content.dim)]), separator, quotes)
+    write_lines(content, path, separator.join(["id", *shared.column_names(content.dim)]), separator, quotes)
 
 
 def write_word2vec_binary(content: Content, path: Path) -> None:
@@ -111,7 +100,7 @@ def _read_table(path: Path, lines: Iterator[tuple[int, list[str]]], separators: 
         raise EmbeddingError(f"{path}:{number}: '{source}' and '{target}' are columns of edges{_graph_advice(path)}")
     has_header = first[0] in ("", "id") or not _are_numbers(first[1:])
     if has_header:
-        check_titles(path, first[1:])
+        shared.check_titles(path, first[1:])
     return parse_rows(path, lines if has_header else chain([(number, first)], lines), len(first) - 1)
 
 
@@ -187,7 +176,7 @@ BINARY = VectorFormat(
     read_word2vec_binary,
     write_word2vec_binary,
     refuses="that are empty or contain spaces or line ends",
-    accepts=lambda node: bool(node) and lacks(" ", "\n")(node),
+    accepts=lambda node: bool(node) and shared.lacks(" ", "\n")(node),
     number_bytes=4,
 )
 TABS = VectorFormat(
@@ -308,7 +297,7 @@ def read_projector(path: Path) -> VectorTable:
 
         table = parse_rows(vectors, lines(), 1 if first is None else len(first[1]))
     source = path / PROVENANCE
-    return table._replace(provenance=parse_provenance(source, _read_short(source)) if source.is_file() else {})
+    return table._replace(provenance=shared.parse_provenance(source, _read_short(source)) if source.is_file() else {})
 
 
 def _find_tables(path: Path) -> tuple[Path, Path]:
