@@ -28,11 +28,7 @@ MINIATURE = 5_000  # nodes of the small graph for timing
 
 
 def seconds_of(method: Embedder, sizes: Sizes) -> dict[str, float]:
-    """Return the seconds of each part of a training that runs all its epochs.
-
-    If the method cannot time its parts, a short training on a small graph of the same shape is timed and scaled by the
-    method's measure of work.
-    """
+    """Return the seconds of each part of a whole training, if need be from a training on a small graph."""
     if (parts := method.seconds(sizes)) is not None:
         return parts
     graph = miniature(sizes)

@@ -139,9 +139,7 @@ def candidates(grid: dict[str, list[Any]]) -> list[dict[str, Any]]:
 def hide_test_labels(graph: AttributedGraph) -> AttributedGraph:
     """Return the graph with only the labels of its tuning part, a fixed fifth of the labelled nodes.
 
-    A search uses only these labels. Splits drawn with `tuning=TUNING` use this part for training and never for testing,
-    so they predict no label that a search has seen. A class with a single node in this part is left out, because it
-    cannot be validated.
+    Splits drawn with `tuning=TUNING` never test on this part. A class with one node in it is left out.
     """
     if graph.labels is None:
         raise GraphError(f"graph '{graph.name}' has no labels; tuning needs a labelled graph")

@@ -1,8 +1,4 @@
-"""Answer the questions of the page: names, positions, colours, and lists of links, attributes and nearest nodes.
-
-An answer is a dict of plain values and arrays. The server sends it when the page asks; the page in one file contains
-the answers about all nodes. In both cases `page/questions.js` turns answers into cards, search results and summaries.
-"""
+"""Answer the questions of the page with dicts of plain values and arrays, for the server and the single file."""
 
 from __future__ import annotations
 

@@ -41,10 +41,7 @@ TOLERANCE = 1e-3  # largest difference between processors and libraries, as a sh
 def identify(
     method: str, parameters: Mapping[str, Any], seed: int, graph: Mapping[str, Any], code: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the identity of a run as JSON values: its method, parameters, seed, graph and code.
-
-    `graph` has the graph's name, sizes and digest; `code` comes from `neural_brane.methods.identity.identify_code`.
-    """
+    """Return the identity of a run as JSON values: method, parameters, seed, graph (name, sizes, digest) and code."""
     about: dict[str, Any] = {
         "method": method,
         "graph": graph,
@@ -119,8 +116,7 @@ WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)  # 
 def locked(checkpoint: Path) -> Iterator[None]:
     """Lock the file `.NAME.lock` beside a checkpoint, or raise an error at once if another run has locked it.
 
-    The system releases the lock when the process dies. If the file system has no locks, the existence of the file is
-    the lock. It names the process and the machine; if that process of this machine is dead, the lock is taken over.
+    Without locks in the file system, the existence of the file is the lock, unless the process named in it is dead.
     """
     from filelock import FileLock, SoftFileLock, Timeout
 

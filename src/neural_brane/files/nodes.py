@@ -227,10 +227,7 @@ def read_pairs(path: Path) -> LabelPairs:
 
 
 def read_labels(path: str | Path) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ids and the labels in a label file, both (lines,).
-
-    Ids are integers if all of them are. A label is the rest of the line after the id, including spaces.
-    """
+    """Return the ids, integers if all of them are, and the labels, with spaces, in a label file: both (lines,)."""
     pairs = read_pairs(Path(path))
     ids = _ids(pairs)
     place_nodes(pairs.path, pairs.nodes, pairs.lines, np.unique(ids))

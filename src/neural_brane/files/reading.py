@@ -392,10 +392,7 @@ def read_bytes(path: Path, error: type[BraneError]) -> bytes:
 
 
 def npz_headers(path: Path, error: type[BraneError]) -> dict[str, Header]:
-    """Return the headers of an archive's arrays by name; {} if it is damaged, because its reader reports that.
-
-    Refuse arrays that do not fit into memory, and headers that announce more bytes than the file has.
-    """
+    """Return the headers of an archive's arrays, {} if it is damaged; refuse arrays beyond memory or file."""
     check_file(path, error)
     headers: dict[str, Header] = {}
     total = 0

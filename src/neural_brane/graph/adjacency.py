@@ -46,10 +46,8 @@ def assemble(
 ) -> sparse.csr_array:
     """Return the symmetric matrix (nodes, nodes) of edges, given as pairs of node positions `ends` (edges, 2).
 
-    Edges may have any direction and order. A repeated edge, in either direction, gets its largest weight or the sum
-    of its weights, as the rules say. Without `weights`, each edge has weight 1. From `large` edges on, compiled code
-    computes the same matrix in less time and memory; it does not copy `ends` of type int32. If `spend` is true, the
-    caller needs `ends` no longer, and the matrix may take their memory.
+    Repeated edges, in either direction, get the largest weight or the sum, as the rules say; without `weights` all are 1.
+    Compiled code serves `large` edges and more. If `spend` is true, the matrix may take the memory of `ends`.
     """
     check_rules(*rules)
     if len(ends) >= large and nodes <= np.iinfo(np.int32).max:

@@ -50,12 +50,7 @@ class Newcomers:
 
 
 def find_newcomers(known: AttributedGraph, given: AttributedGraph) -> Newcomers:
-    """Return the nodes of a given graph that are not in a known graph.
-
-    Attributes that are not in the known graph are left out with a warning. Another warning names known nodes that have
-    other attributes than before. If all nodes are newcomers without known attributes and links, it raises an error;
-    if some are, it warns.
-    """
+    """Return a graph's nodes that a known graph lacks; warn of unknown or changed attributes, refuse empty nodes."""
     places = locate(known.ids, given.ids)
     rows = np.flatnonzero(places < 0)
     attributes = align(given, known.attribute_names)

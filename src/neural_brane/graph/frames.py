@@ -145,10 +145,7 @@ def name_two_kinds(source: str, target: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class EdgeColumns:
-    """The ends of edges, as int64 or strings, and their weights, or None if all are 1.
-
-    `names` are the columns of source, target and weight (None without weights); `ignored` are all other columns.
-    """
+    """The ends of edges, int64 or strings, and their weights, None if all are 1; `names` are the chosen columns."""
 
     source: pl.Series
     target: pl.Series
@@ -387,11 +384,7 @@ class Frame(NamedTuple):
 
 
 def as_frame(given: Any, what: str) -> Frame:
-    """Return a data frame of any library as a polars frame; `what` names it in messages.
-
-    A pandas index that the user set becomes a column; the default index does not. This function does not import pandas
-    or pyarrow, which are optional.
-    """
+    """Return a data frame of any library as a polars frame; an index of pandas that the user set is a column."""
     if isinstance(given, pl.DataFrame):
         return Frame(given)
     if isinstance(given, pl.LazyFrame):

@@ -118,11 +118,7 @@ class PropagationBags(NamedTuple):
 
 
 def propagate(trained: AdamTable, bags: PropagationBags, nodes, others, margin: float, steps: StepRange) -> np.ndarray:
-    """Train a table in place, one step per batch of nodes; return the loss of each node, (k,) float32.
-
-    nodes: (k,) int64, the nodes to reconstruct; each has own rows and a neighbour with rows. others: (k,) int64, a
-    contrasting node for each, which has own rows.
-    """
+    """Train a table, a step per batch of nodes (k,) int64 with contrasting `others`; return losses (k,) float32."""
     pooled = zeros(3 * min(steps.batch, len(nodes)), trained.table.shape[1])
     return _propagate(trained, bags, (nodes, others), margin, steps, pooled)
 

@@ -26,11 +26,7 @@ SPACE = ord(" ")
 
 
 class ColumnOptions(TypedDict, total=False):
-    """Options for the columns of edges; each column is recognised if left out.
-
-    `source`, `target` and `weight` name columns, or give their position from 0. `same_ids` is True if both columns name
-    nodes of one kind.
-    """
+    """Columns of edges by name or position, recognised if left out; `same_ids`: both name nodes of one kind."""
 
     source: str | int | None
     target: str | int | None

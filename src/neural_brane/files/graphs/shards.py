@@ -235,11 +235,7 @@ class Shards:
 
 
 def open_shards(folder: str | Path) -> Shards:
-    """Open a folder made by `write_shards` or `brane shard`.
-
-    This reads the manifest and checks the sizes of all files. `Shards.check` checks their contents, which takes as long
-    as reading them.
-    """
+    """Open a folder made by `write_shards` or `brane shard` and check its files' sizes; `Shards.check` reads them."""
     folder = Path(folder)
     manifest = GraphManifest.read(folder)
     manifest.check_sizes(folder)
@@ -269,10 +265,7 @@ def _map_array(path: Path, kind: type, length: int) -> np.ndarray:
 def write_shards(
     graph: AttributedGraph, folder: str | Path, parts: int = 1, *, report: Reporter | None = None
 ) -> Shards:
-    """Write a graph as a folder of `parts` shards, and open it. Nodes and attributes keep their numbers.
-
-    The folder must be empty or not exist. Labels are not written.
-    """
+    """Write a graph, without labels, into a new or empty folder as `parts` shards with its numbers; open it."""
     folder, shards = Path(folder), MemoryShards(graph, parts)
     check_vacant(folder)
     meter = Meter(report, parts, "shards")

@@ -240,10 +240,7 @@ def _check_blocks(blocks: Iterable[np.ndarray], rows: int, dim: int) -> Iterator
 
 
 def merge_parts(folder: str | Path, output: str | Path, *, report: Callable[[int], object] | None = None) -> None:
-    """Write the vectors of a folder of parts to one file, block by block, after its checksums are compared.
-
-    The suffix chooses the format. After each block, `report` is called with its number of rows.
-    """
+    """Check a folder of parts and write its vectors to one file; `report` is called with the rows of each block."""
     file = VectorFile(output)
     parts = open_parts(folder)
     parts.check()

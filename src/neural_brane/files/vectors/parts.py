@@ -259,10 +259,7 @@ def is_parts(path: str | Path) -> bool:
 
 
 def open_parts(folder: str | Path) -> VectorParts:
-    """Return the vectors of a folder that `PartWriter` and `finish` wrote.
-
-    The sizes of all files are compared with the manifest; `VectorParts.check` compares the checksums.
-    """
+    """Return the vectors of a folder that `finish` wrote; it checks sizes, `VectorParts.check` checksums."""
     return VectorParts(Path(folder), VectorManifest.read(Path(folder)))
 
 

@@ -135,11 +135,7 @@ class Trainer:
         return losses / self.batch
 
     def _steps(self, count: int) -> None:
-        """Launch the first `count` steps of the plan.
-
-        L2 on the parameters shrinks every row of both tables at every step. A common factor does this without changing
-        the rows: the tables contain P / scale, and pooling commutes with a positive factor.
-        """
+        """Launch the first `count` steps of the plan; for L2 the tables contain P / scale, as in `cpu.steps`."""
         for step in range(count):
             scale = self.decay**step
             spans, rate = self.plan.spans(step)._replace(scale=scale), self.settings.table_rate / (scale * self.decay)
