@@ -86,12 +86,9 @@ def embed(
     if ranks is not None and AGENT not in os.environ:
         raise ParameterError(f"--ranks {ranks}: torchrun has already started the ranks; leave --ranks out")
     sharing = {
-        "checkpoint": parameters.pop("checkpoint", None),
-        "checkpoint_every": checkpoint_every,
-        "metrics": metrics,
-        "parts_format": parts_format,
-        "by_range": by_range,
-    }
+        "checkpoint": parameters.pop("checkpoint", None), "checkpoint_every": checkpoint_every, "metrics": metrics,
+        "parts_format": parts_format, "by_range": by_range,
+    }  # fmt: skip
     train_as_rank(Work(source, reading, output, parameters, sharing), log, start)
 
 

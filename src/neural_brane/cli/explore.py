@@ -170,12 +170,9 @@ def demo(
     advice = _show_scores(graph, embedding)
     embedding.save(vectors)
     map.plot(
-        embedding,
-        picture,
-        labels=graph.labels,
-        names=list(nearest),
+        embedding, picture, labels=graph.labels, names=list(nearest),
         title="Python's standard library by Neural-Brane",
-    )
+    )  # fmt: skip
     echo(f"wrote {len(embedding):,} x {embedding.dim} vectors to {vectors} and a picture to {picture}")
     echo(advice)
     write_page(open_view([vectors], graph), page, None, seed=0)

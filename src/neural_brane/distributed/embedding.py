@@ -135,14 +135,11 @@ class Metrics:
     def _write_means(self, now: float) -> None:
         steps = self._step - self._written
         line = {
-            "step": self._step,
-            "triplets": self._step * self.batch,
-            "loss": self._sum / steps,
+            "step": self._step, "triplets": self._step * self.batch, "loss": self._sum / steps,
             "triplets_per_second": round(steps * self.batch / max(now - self._written_at, 1e-9), 1),
-            "ranks": self.ranks,
-            "restarts": self.restarts,
+            "ranks": self.ranks, "restarts": self.restarts,
             "seconds": {name: round(value / steps, 6) for name, value in self._seconds.items()},
-        }
+        }  # fmt: skip
         self._write(line)
         if self._board is not None:
             for name in ("loss", "triplets_per_second", "ranks", "restarts"):

@@ -52,13 +52,10 @@ def count_rows(adjacency: sparse.csr_array, attributes: sparse.csr_array, triple
     """Count the rows and entries that the triplets (count, 3) of one rank need."""
     nodes = np.unique(triplets)
     return BatchRows(
-        triplets=len(triplets),
-        nodes=len(nodes),
-        attribute_entries=int(np.diff(attributes.indptr)[nodes].sum()),
+        triplets=len(triplets), nodes=len(nodes), attribute_entries=int(np.diff(attributes.indptr)[nodes].sum()),
         neighbour_entries=int(np.diff(adjacency.indptr)[nodes].sum()),
-        attribute_rows=len(distinct_rows(attributes, nodes)),
-        neighbour_rows=len(distinct_rows(adjacency, nodes)),
-    )
+        attribute_rows=len(distinct_rows(attributes, nodes)), neighbour_rows=len(distinct_rows(adjacency, nodes)),
+    )  # fmt: skip
 
 
 def expected_rows(sizes: Sizes, triplets: int, nodes: int | None = None) -> BatchRows:
@@ -147,13 +144,10 @@ def estimate_rank(
         batch = count_rows(source.adjacency, source.attributes, drawn)
     batch, copy = batch or expected_rows(sizes, triplets), shard_bytes(sizes)
     return RankEstimate(
-        moments=_moments(sizes, settings, ranks, batch),
-        graph=_share(copy, ranks),
-        host={"one copy of the graph": copy, "sampling tables": SAMPLING * sizes.nodes},
-        batch=batch,
-        counted=counted,
+        moments=_moments(sizes, settings, ranks, batch), graph=_share(copy, ranks),
+        host={"one copy of the graph": copy, "sampling tables": SAMPLING * sizes.nodes}, batch=batch, counted=counted,
         traffic=traffic_of(batch, settings, ranks),
-    )
+    )  # fmt: skip
 
 
 def shard_bytes(sizes: Sizes) -> int:

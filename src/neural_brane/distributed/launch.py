@@ -186,15 +186,10 @@ def start(ranks: int, arguments: Sequence[str], *, restarts: int = RESTARTS) -> 
     os.environ["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
     os.environ.setdefault("OMP_NUM_THREADS", str(max(len(os.sched_getaffinity(0)) // ranks, 1)))
     config = LaunchConfig(
-        min_nodes=1,
-        max_nodes=1,
-        nproc_per_node=ranks,
-        run_id=f"brane-{os.getpid()}",
-        rdzv_backend="c10d",
-        rdzv_endpoint="localhost:0",
-        max_restarts=restarts,
+        min_nodes=1, max_nodes=1, nproc_per_node=ranks, run_id=f"brane-{os.getpid()}", rdzv_backend="c10d",
+        rdzv_endpoint="localhost:0", max_restarts=restarts,
         signals_to_handle=f"SIGTERM,SIGINT,SIGHUP,SIGQUIT,{FINAL.name}",
-    )
+    )  # fmt: skip
     os.environ[AGENT] = str(os.getpid())
     try:
         elastic_launch(config, sys.executable)("-m", "neural_brane", *arguments)

@@ -76,14 +76,11 @@ class Standing:
         if self.failure:
             return {"method": self.method, "failure": self.failure}
         return {
-            "method": self.method,
-            "learns_from_labels": self.learns_labels,
-            "ranked_by": self.ranked_by,
+            "method": self.method, "learns_from_labels": self.learns_labels, "ranked_by": self.ranked_by,
             "level_with_the_best": self.level,
             "measures": {name: values.as_dict("runs") for name, values in self.measures.items()},
-            "seconds": self.seconds.as_dict("runs"),
-            "peak_mb": self.peak_mb,
-        }
+            "seconds": self.seconds.as_dict("runs"), "peak_mb": self.peak_mb,
+        }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -270,18 +270,11 @@ def estimate(
         dim = widest(chosen, sizes, cast(int, room) - memory["program"] - memory["graph"])
     counts_triplets = chosen.work_unit == "triplets" and sizes.nodes > 0
     return Estimate(
-        method=chosen.title,
-        parameters=chosen.deciding_parameters(),
-        sizes=sizes,
-        moment=moment,
-        memory=memory,
-        available=room,
-        seconds=seconds,
+        method=chosen.title, parameters=chosen.deciding_parameters(), sizes=sizes, moment=moment, memory=memory,
+        available=room, seconds=seconds,
         triplets_per_node=round(chosen.work(sizes) / sizes.nodes, 1) if counts_triplets else None,
-        output_bytes=-(-4 * sizes.nodes * chosen.dim // (ranks or 1)),
-        fitting_dim=dim,
-        several=several,
-    )
+        output_bytes=-(-4 * sizes.nodes * chosen.dim // (ranks or 1)), fitting_dim=dim, several=several,
+    )  # fmt: skip
 
 
 def _of_ranks(
@@ -303,15 +296,12 @@ def _of_ranks(
             if sum(_rank_memory(estimate_rank(sizes, sizes, settings, more))[1].values()) <= room:
                 fitting = more
     several = RankDetails(
-        ranks=ranks,
-        moments={name: dict(parts) for name, parts in found.moments.items()},
-        host=found.host,
-        batch=found.batch._asdict(),
-        counted=found.counted,
+        ranks=ranks, moments={name: dict(parts) for name, parts in found.moments.items()}, host=found.host,
+        batch=found.batch._asdict(), counted=found.counted,
         traffic={name: round(count) for name, count in found.traffic._asdict().items()},
         steps=settings["epochs"] * settings["batches_per_epoch"] if found.batch.triplets else 0,
         fitting_ranks=fitting,
-    )
+    )  # fmt: skip
     return several, moment, memory
 
 

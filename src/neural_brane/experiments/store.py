@@ -82,13 +82,9 @@ class Training:
     def identity(self, digest: str, fingerprint: str) -> Record:
         """Return everything that affects the result, including the data's digest and the method's fingerprint."""
         return {
-            "method": self.method,
-            "parameters": self.deciding_parameters(),
-            "seed": self.seed,
-            "data": digest,
-            "scoring": json.loads(json.dumps(self.scoring)),
-            "fingerprint": fingerprint,
-        }
+            "method": self.method, "parameters": self.deciding_parameters(), "seed": self.seed, "data": digest,
+            "scoring": json.loads(json.dumps(self.scoring)), "fingerprint": fingerprint,
+        }  # fmt: skip
 
 
 def key(identity: Record) -> str:

@@ -298,14 +298,11 @@ class View:
         """Return the facts that the page needs first: title, counts, runs and colours."""
         nodes = self.nodes
         return {
-            "title": self.title,
-            "nodes": len(nodes),
-            "edges": count_edges(nodes.adjacency),
-            "attributes": len(nodes.attribute_names),
-            "has_graph": nodes.graph is not None,
+            "title": self.title, "nodes": len(nodes), "edges": count_edges(nodes.adjacency),
+            "attributes": len(nodes.attribute_names), "has_graph": nodes.graph is not None,
             "runs": [{"name": run.name, "dim": run.dim, "layouts": list(run.points)} for run in self.runs],
             "columns": self._columns(),
-        }
+        }  # fmt: skip
 
     def _columns(self) -> list[dict[str, str]]:
         names = ["label"] * (self.nodes.labels is not None)
@@ -403,13 +400,9 @@ def _category(title: str, names: list[str], codes: np.ndarray) -> Answer:
     """Return a column of classes; the code after the last name means no class."""
     counts = np.bincount(codes, minlength=len(names) + 1)
     return {
-        "title": title,
-        "kind": "category",
-        "names": names,
-        "counts": counts[: len(names)].tolist(),
-        "none": int(counts[len(names) :].sum()),
-        "values": codes.astype(np.uint32),
-    }
+        "title": title, "kind": "category", "names": names, "counts": counts[: len(names)].tolist(),
+        "none": int(counts[len(names) :].sum()), "values": codes.astype(np.uint32),
+    }  # fmt: skip
 
 
 def _number(name: str, values: np.ndarray) -> Answer:

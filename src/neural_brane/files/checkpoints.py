@@ -27,12 +27,9 @@ from neural_brane.files.storage import remove_abandoned
 
 START_AGAIN = "remove it to start again, or name another file"
 CHECKPOINT = tensors.FileKind(
-    "checkpoint",
-    "2",
-    CheckpointError,
-    advice=f"restore it from a copy, or {START_AGAIN}",
+    "checkpoint", "2", CheckpointError, advice=f"restore it from a copy, or {START_AGAIN}",
     outdated=f"finish it with the version that wrote it, or {START_AGAIN}",
-)
+)  # fmt: skip
 
 LIBRARIES = ("numpy", "scipy", "numba", "torch")  # their versions change the last bits of a step
 TOLERANCE = 1e-3  # largest difference between processors and libraries, as a share of the largest number
@@ -43,14 +40,9 @@ def identify(
 ) -> dict[str, Any]:
     """Return the identity of a run as JSON values: method, parameters, seed, graph (name, sizes, digest) and code."""
     about: dict[str, Any] = {
-        "method": method,
-        "graph": graph,
-        "parameters": parameters,
-        "seed": seed,
-        "version": __version__,
-        "code": code,
-        "libraries": dict.fromkeys(LIBRARIES, "none"),
-    }
+        "method": method, "graph": graph, "parameters": parameters, "seed": seed, "version": __version__,
+        "code": code, "libraries": dict.fromkeys(LIBRARIES, "none"),
+    }  # fmt: skip
     for name in LIBRARIES:
         with suppress(PackageNotFoundError):
             about["libraries"][name] = version(name)

@@ -142,21 +142,11 @@ class _Decoder:
 # The first bytes of a file decide its kind; its name does not count.
 
 SIGNATURES = {
-    b"PAR1": "parquet",
-    b"ARROW1": "arrow",
-    b"\xff\xff\xff\xff": "arrow stream",
-    b"PK\x03\x04": "zip",
-    b"PK\x05\x06": "zip",
-    b"\x93NUMPY": "NumPy array",
-    b"\x89HDF\r\n": "HDF5",
-    b"SQLite format 3\0": "SQLite",
-    b"%PDF": "PDF",
-    b"\x1f\x8b": "gzip",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"BZh": "bzip2",
-    b"\xfd7zXZ\0": "xz",
+    b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow stream", b"PK\x03\x04": "zip",
+    b"PK\x05\x06": "zip", b"\x93NUMPY": "NumPy array", b"\x89HDF\r\n": "HDF5", b"SQLite format 3\0": "SQLite",
+    b"%PDF": "PDF", b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz",
     b"\x89PNG": "picture",
-}
+}  # fmt: skip
 # Both expressions can match in one way only, so that a hostile file cannot make them slow.
 _GML = re.compile(
     r"([^\S\n]*(#.*|(Creator|Version|comment)\b.*)?\n)*[^\S\n]*(graph|Creator|Version)\s*(\[|\"|$)", re.IGNORECASE

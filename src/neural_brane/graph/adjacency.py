@@ -46,7 +46,7 @@ def assemble(
 ) -> sparse.csr_array:
     """Return the symmetric matrix (nodes, nodes) of edges, given as pairs of node positions `ends` (edges, 2).
 
-    Repeated edges, in either direction, get the largest weight or the sum, as the rules say; without `weights` all are 1.
+    Repeated edges, in either direction, get the largest weight or their sum, by the rules; without `weights` all are 1.
     Compiled code serves `large` edges and more. If `spend` is true, the matrix may take the memory of `ends`.
     """
     check_rules(*rules)

@@ -160,14 +160,10 @@ class AttributedGraph:
             unknown, known = chosen[rows < 0][0].item(), self.ids[0].item()
             raise GraphError(f"node {unknown!r} is not in the graph; give ids of its nodes, such as {known!r}")
         return type(self)(
-            compact(self.adjacency[rows][:, rows].tocsr().sorted_indices()),
-            self.attributes[rows],
-            as_ids(self.ids[rows].tolist()),
-            self.attribute_names,
-            None if self.labels is None else np.array(self.labels[rows].tolist()),
-            self.name,
-            self.encoder,
-        )
+            compact(self.adjacency[rows][:, rows].tocsr().sorted_indices()), self.attributes[rows],
+            as_ids(self.ids[rows].tolist()), self.attribute_names,
+            None if self.labels is None else np.array(self.labels[rows].tolist()), self.name, self.encoder,
+        )  # fmt: skip
 
     def save(self, path: str | Path, **options: Any) -> None:
         """Write the graph to a file, with the options of `neural_brane.files.graphs.formats.write_graph`."""
@@ -418,15 +414,10 @@ class AttributedGraph:
             )
             labels = None
         return cls.from_edges(
-            edges.T,
-            None if weights is None else weights.reshape(-1),
-            attributes=attributes,
-            labels=None if labels is None else labels.reshape(-1),
-            nodes=nodes,
-            duplicates=duplicates,
-            self_loops=self_loops,
-            name=name,
-        )
+            edges.T, None if weights is None else weights.reshape(-1), attributes=attributes,
+            labels=None if labels is None else labels.reshape(-1), nodes=nodes, duplicates=duplicates,
+            self_loops=self_loops, name=name,
+        )  # fmt: skip
 
     def to_networkx(self) -> Any:
         """Return the graph as a networkx.Graph with the keys that `from_networkx` reads by default."""

@@ -171,14 +171,11 @@ class Sizes:
         """Return the sizes of a graph in memory."""
         texts = [graph.ids, graph.attribute_names, *([] if graph.labels is None else [graph.labels])]
         return cls(
-            nodes=len(graph),
-            edges=graph.edges,
-            attributes=graph.attributes.shape[1],
-            attribute_entries=graph.attributes.nnz,
-            weighted=_differ(graph.adjacency.data),
+            nodes=len(graph), edges=graph.edges, attributes=graph.attributes.shape[1],
+            attribute_entries=graph.attributes.nnz, weighted=_differ(graph.adjacency.data),
             amounts=_differ(graph.attributes.data),
             text_bytes=max(sum(text.nbytes for text in texts) - ID_BYTES * sum(graph.attributes.shape), 0),
-        )
+        )  # fmt: skip
 
     @property
     def links(self) -> int:

@@ -57,13 +57,9 @@ def synthetic(
     adjacency = assemble(np.stack(ends, axis=1), None, nodes)
     matrix = _draw_attributes(random, labels, attributes, attributes_per_node, classes, mixing)
     return AttributedGraph(
-        adjacency,
-        matrix,
-        np.arange(nodes),
-        np.arange(attributes),
-        np.array([str(label) for label in range(classes)])[labels],
-        f"synthetic:{nodes}",
-    )
+        adjacency, matrix, np.arange(nodes), np.arange(attributes),
+        np.array([str(label) for label in range(classes)])[labels], f"synthetic:{nodes}",
+    )  # fmt: skip
 
 
 def default_attributes(nodes: int, attributes_per_node: int = 20, classes: int = 10) -> int:

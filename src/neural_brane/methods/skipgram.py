@@ -58,13 +58,9 @@ class SkipGram:
         self.frequency: np.ndarray = other.frequency if other else sources.astype(np.float64)  # type: ignore[union-attr]
         self.dim, self.drawn = dim, 0
         self.sorter: TileSorter = TileSorter(
-            self.frequency,
-            self.frequency if targets is None else targets.astype(np.float64),
-            negatives=negatives,
-            one_table=targets is None,
-            buckets=other.sorter.buckets if other else buckets,
-            seed=first,
-        )
+            self.frequency, self.frequency if targets is None else targets.astype(np.float64), negatives=negatives,
+            one_table=targets is None, buckets=other.sorter.buckets if other else buckets, seed=first,
+        )  # fmt: skip
         self.source: np.ndarray = other.source if other else zeros(len(self.frequency), padded(dim))
         rng, place = np.random.default_rng(second), self.sorter.sources.place
         for start in range(0, 0 if other else len(place), BLOCK_ROWS):  # uniform in ±1 / (2 dim), like word2vec

@@ -68,15 +68,10 @@ def clustering(results: Results) -> Figure:
 def _method_bars(axes: Axes, cells: Sequence[Cell]) -> None:
     places = np.arange(len(cells))
     axes.barh(
-        places,
-        [one.mean for one in cells],
-        xerr=[one.sd for one in cells],
-        color=[GROUPS[one.group] for one in cells],
-        hatch=[HATCHES[one.group] for one in cells],
-        edgecolor="white",
-        linewidth=0,
-        error_kw={"ecolor": INK, "elinewidth": 1, "capsize": 2},
-    )
+        places, [one.mean for one in cells], xerr=[one.sd for one in cells],
+        color=[GROUPS[one.group] for one in cells], hatch=[HATCHES[one.group] for one in cells], edgecolor="white",
+        linewidth=0, error_kw={"ecolor": INK, "elinewidth": 1, "capsize": 2},
+    )  # fmt: skip
     for place, one in zip(places, cells, strict=True):
         end = one.mean + one.sd
         if one.comparable and one.published is not None:

@@ -323,8 +323,8 @@ def _claims(results: Results) -> str:
     ]
     lead = (
         "<p>A claimed difference holds if it is significant in every row (paired t-test over the runs, "
-        f"p &lt; {judged.SIGNIFICANCE}). It does not hold if the opposite is significant in at least one row. Otherwise "
-        "the results are inconclusive. The brackets count the rows that show the claim significantly.</p>"
+        f"p &lt; {judged.SIGNIFICANCE}). It does not hold if the opposite is significant in at least one row. "
+        "Otherwise the results are inconclusive. The brackets count the rows that show the claim significantly.</p>"
     )
     return f'{lead}<ul class="claims">{"".join(items)}</ul>' if items else ""
 

@@ -144,32 +144,19 @@ def _cell(series: Series, records: list[Record], code: str, measure: str, train:
     reference = _published(series, measure, train)
     mean, column = float(np.mean(values)), series.column
     return Cell(
-        output=series.output,
-        dataset=series.dataset,
-        column=column.name,
-        method=column.method,
-        heading=column.heading if column.group != OURS else f"{OURS} ({column.heading})",
-        group=column.group,
-        measure=measure,
-        train=train,
-        setting=series.setting,
-        mean=round(mean, 6),
-        sd=round(Repeats(tuple(values)).sd, 6),
-        runs=len(values),
-        values=[round(value, 6) for value in values],
+        output=series.output, dataset=series.dataset, column=column.name, method=column.method,
+        heading=column.heading if column.group != OURS else f"{OURS} ({column.heading})", group=column.group,
+        measure=measure, train=train, setting=series.setting, mean=round(mean, 6),
+        sd=round(Repeats(tuple(values)).sd, 6), runs=len(values), values=[round(value, 6) for value in values],
         seconds=round(float(np.mean([record["seconds"] for record in records])), 3),
-        peak_mb=max(record["peak_mb"] for record in records),
-        published=reference,
+        peak_mb=max(record["peak_mb"] for record in records), published=reference,
         published_on=plan.counterpart(series.dataset) if reference is not None else "",
-        difference=None if reference is None else round(mean - reference, 6),
-        digest=records[0]["data"]["digest"],
+        difference=None if reference is None else round(mean - reference, 6), digest=records[0]["data"]["digest"],
         parameters=series.trainings[0].deciding_parameters(),
         versions=records[0]["machine"]["packages"] | {"python": records[0]["machine"]["python"]},
-        machine="; ".join(dict.fromkeys(machine_name(record["machine"]) for record in records)),
-        curve=curve,
-        tuned=series.tuned,
-        fingerprint=code,
-    )
+        machine="; ".join(dict.fromkeys(machine_name(record["machine"]) for record in records)), curve=curve,
+        tuned=series.tuned, fingerprint=code,
+    )  # fmt: skip
 
 
 def _published(series: Series, measure: str, train: float | None) -> float | None:

@@ -240,12 +240,9 @@ def load(name: str, *, duplicates: Duplicates = "max", self_loops: SelfLoops = "
                 raise
             warnings.warn(f"'{name}' is loaded without its {file.role}: {error}", stacklevel=2)
     graph = read_graph(
-        paths["graph"],
-        attributes=paths.get("attributes"),
-        labels=paths.get("labels"),
-        duplicates=duplicates,
+        paths["graph"], attributes=paths.get("attributes"), labels=paths.get("labels"), duplicates=duplicates,
         self_loops=self_loops,
-    )
+    )  # fmt: skip
     labels = graph.labels
     if labels is not None and dataset.label_separator:
         labels = np.array([label.partition(dataset.label_separator)[0] for label in labels.tolist()])

@@ -222,18 +222,10 @@ class _Sharding:
         for shard, (first, last) in enumerate(pairwise(bounds.tolist())):
             self._write_names(self.home / shard_folder(shard) / shards.IDS, "nodes", first, last)
         manifest = GraphManifest(
-            name=self.plan.edges.name,
-            nodes=nodes,
-            edges=(edges.entries + edges.loops) // 2,
-            attributes=names,
-            entries=entries.entries,
-            parts=self.plan.parts,
-            bounds=bounds.tolist(),
-            weighted=not edges.plain,
-            amounts=not entries.plain,
-            ids="string" if self.tables.is_text("nodes", "id") else "integer",
-            files={},
-        )
+            name=self.plan.edges.name, nodes=nodes, edges=(edges.entries + edges.loops) // 2, attributes=names,
+            entries=entries.entries, parts=self.plan.parts, bounds=bounds.tolist(), weighted=not edges.plain,
+            amounts=not entries.plain, ids="string" if self.tables.is_text("nodes", "id") else "integer", files={},
+        )  # fmt: skip
         return replace(manifest, files=describe_files(self.home, manifest.names()))
 
     def _read_edges(self) -> None:

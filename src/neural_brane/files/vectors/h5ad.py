@@ -184,13 +184,6 @@ def _dataset(path: Path, item: Any, *, text: bool = False) -> np.ndarray:
 
 
 FORMAT = VectorFormat(
-    ".h5ad",
-    "AnnData: X, ids in obs, the rest in uns (needs h5py)",
-    read_h5ad,
-    write_h5ad,
-    keeps=shared.EVERYTHING,
-    checksums=True,
-    number_bytes=4,
-    id_bytes=32,
-    require=import_h5py,
-)
+    ".h5ad", "AnnData: X, ids in obs, the rest in uns (needs h5py)", read_h5ad, write_h5ad, keeps=shared.EVERYTHING,
+    checksums=True, number_bytes=4, id_bytes=32, require=import_h5py,
+)  # fmt: skip

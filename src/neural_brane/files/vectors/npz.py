@@ -142,22 +142,10 @@ def _mapped(path: Path) -> np.ndarray:
 
 
 FORMAT = VectorFormat(
-    ".npz",
-    "arrays vectors, ids and provenance",
-    lambda path: read_members(path, lambda archive: archive["vectors"]),
-    write_npz,
-    keeps=EVERYTHING,
-    checksums=True,
-    number_bytes=4,
-)
+    ".npz", "arrays vectors, ids and provenance", lambda path: read_members(path, lambda archive: archive["vectors"]),
+    write_npz, keeps=EVERYTHING, checksums=True, number_bytes=4,
+)  # fmt: skip
 BARE = VectorFormat(
-    ".npy",
-    "one array; the ids, one per line, in NAME.ids.txt",
-    read_npy,
-    write_npy,
-    refuses="with line ends",
-    accepts=lacks("\n", "\r"),
-    number_bytes=4,
-    files=lambda path: [ids_beside(path), path],
-    takes_ids=True,
-)
+    ".npy", "one array; the ids, one per line, in NAME.ids.txt", read_npy, write_npy, refuses="with line ends",
+    accepts=lacks("\n", "\r"), number_bytes=4, files=lambda path: [ids_beside(path), path], takes_ids=True,
+)  # fmt: skip

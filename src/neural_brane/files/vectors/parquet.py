@@ -171,20 +171,10 @@ def vectors_of(path: Path, nested: list[pl.Series]) -> np.ndarray:
 
 
 FORMAT = VectorFormat(
-    ".parquet",
-    "columns id and vector, an array of float32",
-    read_parquet,
-    write_parquet,
-    keeps=(PROVENANCE, shared.MADE_FROM),
-    checksums=True,
-    number_bytes=5,
-)
+    ".parquet", "columns id and vector, an array of float32", read_parquet, write_parquet,
+    keeps=(PROVENANCE, shared.MADE_FROM), checksums=True, number_bytes=5,
+)  # fmt: skip
 COLUMNS = VectorFormat(
-    ".columns.parquet",
-    "columns id, d0, d1, …: one column per number",
-    read_parquet,
-    write_columns,
-    keeps=(PROVENANCE,),
-    checksums=True,
-    number_bytes=4,
-)
+    ".columns.parquet", "columns id, d0, d1, …: one column per number", read_parquet, write_columns,
+    keeps=(PROVENANCE,), checksums=True, number_bytes=4,
+)  # fmt: skip

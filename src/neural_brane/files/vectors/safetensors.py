@@ -16,13 +16,9 @@ from neural_brane.files.storage import parse_json
 from neural_brane.files.vectors.table import EVERYTHING, LAYER, MADE_FROM, Content, VectorFormat, VectorTable
 
 KIND = tensors.FileKind(
-    "file of vectors",
-    "1",
-    EmbeddingError,
-    "make it again, or copy it again",
-    "read it with the version of neural-brane that wrote it",
-    "vectors",
-)
+    "file of vectors", "1", EmbeddingError, "make it again, or copy it again",
+    "read it with the version of neural-brane that wrote it", "vectors",
+)  # fmt: skip
 VECTORS, IDS = "embeddings", "ids"
 
 
@@ -76,11 +72,6 @@ def _texts(path: Path, name: str, array: np.ndarray) -> np.ndarray:
 
 
 FORMAT = VectorFormat(
-    ".safetensors",
-    "tensors embeddings and ids",
-    read_safetensors,
-    write_safetensors,
-    keeps=EVERYTHING,
-    checksums=True,
-    number_bytes=4,
-)
+    ".safetensors", "tensors embeddings and ids", read_safetensors, write_safetensors, keeps=EVERYTHING,
+    checksums=True, number_bytes=4,
+)  # fmt: skip

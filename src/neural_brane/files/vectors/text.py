@@ -163,30 +163,20 @@ def _are_numbers(words: list[str]) -> bool:
 
 
 WORD2VEC = VectorFormat(
-    ".txt .w2v .vec .emb",
-    "word2vec text: 'nodes dim', then 'id v1 v2 …' per node",
-    read_word2vec,
+    ".txt .w2v .vec .emb", "word2vec text: 'nodes dim', then 'id v1 v2 …' per node", read_word2vec,
     lambda content, path: write_lines(content, path, f"{len(content.ids)} {content.dim}", " ", "never"),
-    refuses="with spaces",
-    accepts=lambda node: node.split() == [node],
-)
+    refuses="with spaces", accepts=lambda node: node.split() == [node],
+)  # fmt: skip
 BINARY = VectorFormat(
-    ".bin",
-    "word2vec binary: 'nodes dim', then id, space, float32",
-    read_word2vec_binary,
-    write_word2vec_binary,
+    ".bin", "word2vec binary: 'nodes dim', then id, space, float32", read_word2vec_binary, write_word2vec_binary,
     refuses="that are empty or contain spaces or line ends",
-    accepts=lambda node: bool(node) and shared.lacks(" ", "\n")(node),
-    number_bytes=4,
-)
+    accepts=lambda node: bool(node) and shared.lacks(" ", "\n")(node), number_bytes=4,
+)  # fmt: skip
 TABS = VectorFormat(
-    ".tsv",
-    "tab-separated: header 'id d0 d1 …', a line per node",
-    read_tsv,
+    ".tsv", "tab-separated: header 'id d0 d1 …', a line per node", read_tsv,
     lambda content, path: write_table(content, path, "\t", "never"),
-    refuses="that are empty or contain tabs or line ends",
-    accepts=is_field,
-)
+    refuses="that are empty or contain tabs or line ends", accepts=is_field,
+)  # fmt: skip
 COMMAS = VectorFormat(
     ".csv",
     "comma-separated: header 'id d0 d1 …', a line per node",
@@ -245,12 +235,9 @@ def _split_lines(path: Path, lines: Iterator[str]) -> Iterator[tuple[int, list[s
 
 
 PGVECTOR = VectorFormat(
-    ".pgvector",
-    "lines for PostgreSQL's COPY and its extension pgvector",
-    read_pgvector,
-    write_pgvector,
+    ".pgvector", "lines for PostgreSQL's COPY and its extension pgvector", read_pgvector, write_pgvector,
     usage=psql_commands,
-)
+)  # fmt: skip
 
 # TensorBoard's projector shows a folder: `vectors.tsv` has one vector per line, `metadata.tsv` one id per line, and a
 # config names both. They have no header, because the projector takes the first line of a table with one column as
@@ -327,14 +314,8 @@ def _read_short(path: Path) -> str:
 
 
 PROJECTOR = VectorFormat(
-    ".projector",
-    "a folder for TensorBoard's projector",
-    read_projector,
-    write_projector,
-    keeps=("provenance",),
-    refuses="that are empty or contain tabs or line ends",
-    accepts=is_field,
-    files=lambda path: [path / name for name in (VECTORS, METADATA, PROVENANCE, CONFIG)],
-    folder=True,
+    ".projector", "a folder for TensorBoard's projector", read_projector, write_projector, keeps=("provenance",),
+    refuses="that are empty or contain tabs or line ends", accepts=is_field,
+    files=lambda path: [path / name for name in (VECTORS, METADATA, PROVENANCE, CONFIG)], folder=True,
     usage=lambda path, ids, dim: f"view it with: tensorboard --logdir '{path}'",
-)
+)  # fmt: skip
