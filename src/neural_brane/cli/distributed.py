@@ -86,9 +86,12 @@ def embed(
     if ranks is not None and AGENT not in os.environ:
         raise ParameterError(f"--ranks {ranks}: torchrun has already started the ranks; leave --ranks out")
     sharing = {
-        "checkpoint": parameters.pop("checkpoint", None), "checkpoint_every": checkpoint_every, "metrics": metrics,
-        "parts_format": parts_format, "by_range": by_range,
-    }  # fmt: skip
+        "checkpoint": parameters.pop("checkpoint", None),
+        "checkpoint_every": checkpoint_every,
+        "metrics": metrics,
+        "parts_format": parts_format,
+        "by_range": by_range,
+    }
     train_as_rank(Work(source, reading, output, parameters, sharing), log, start)
 
 
@@ -148,7 +151,11 @@ def train_as_rank(work: Work, log: Path | None, start: float) -> None:
 
 @contextmanager
 def sharded(work: Work, job: Job) -> Iterator[Path]:
-    """Yield a folder with the shards of the source; one rank of each host writes it, if the source is not one."""
+    """Yield a folder with the shards of the source.
+
+    If the source is not such a folder, one rank of each host writes the shards beside the output, and removes them
+    when all ranks are done.
+    """
     from neural_brane.files.graphs.shards import MANIFEST, write_shards
 
     if (Path(work.source) / MANIFEST).is_file():

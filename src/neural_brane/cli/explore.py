@@ -115,7 +115,9 @@ def serve(view: View, layout: str | None, seed: int, port: int, open_page: bool)
     try:
         server = Server(view, port=port, making=making.state if making else lambda: None)
     except OSError as failure:
-        raise ParameterError(f"--port {port} is taken ({failure.strerror}); choose another, or leave it out") from None
+        raise ParameterError(
+            f"--port {port} is not free ({failure.strerror}); choose another, or leave --port out"
+        ) from None
     echo(f"{view.title}: {len(view.nodes):,} nodes at {server.address}")
     echo("press Ctrl-C to close the page")
     if making is not None:
@@ -170,9 +172,12 @@ def demo(
     advice = _show_scores(graph, embedding)
     embedding.save(vectors)
     map.plot(
-        embedding, picture, labels=graph.labels, names=list(nearest),
+        embedding,
+        picture,
+        labels=graph.labels,
+        names=list(nearest),
         title="Python's standard library by Neural-Brane",
-    )  # fmt: skip
+    )
     echo(f"wrote {len(embedding):,} x {embedding.dim} vectors to {vectors} and a picture to {picture}")
     echo(advice)
     write_page(open_view([vectors], graph), page, None, seed=0)
@@ -189,7 +194,9 @@ def _show_scores(graph: AttributedGraph, embedding: Embedding) -> str:
     for method, heading in RIVALS.items():
         vectors[heading] = METHODS[method](dim=embedding.dim, seed=0).fit_transform(graph).vectors
     scores = {name: classify(rows, graph.labels, train=SHARES).scores for name, rows in vectors.items()}
-    rows = [(name, *(f"{one.macro.mean:.3f} ± {one.macro.sd:.3f}" for one in own)) for name, own in scores.items()]
+    rows = [
+        (name, *(f"{one.macro.mean:.3f} ± {one.macro.sd:.3f}" for one in by_share)) for name, by_share in scores.items()
+    ]
     show_table(("Macro-F1, by share of training nodes", *(f"{share:.0%}" for share in SHARES)), rows)
     means = {name: by_share[1].macro.mean for name, by_share in scores.items()}
     best, second, *_ = sorted(means, key=lambda name: -means[name])
