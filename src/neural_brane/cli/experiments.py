@@ -218,12 +218,10 @@ def tune(
     check_writable(folder / "training.json", ParameterError)
     total, jobs = len(candidates(points)), jobs or os.cpu_count() or 1
     echo(f"{method} on {graph.name}: {total} candidates, {runs} trainings each, saved in {folder}", err=True)
-    with counting("search") as progress:
-        results = search(
-            method, graph, points, fixed=fixed, seed=seed, runs=runs, jobs=jobs, folder=folder, progress=progress
-        )
-    show_candidates(results)
-    best = results[0]
+    with counting("search") as bar:
+        found = search(method, graph, points, fixed=fixed, seed=seed, runs=runs, jobs=jobs, folder=folder, progress=bar)
+    show_candidates(found)
+    best = found[0]
     echo("Lines for experiments/tuned.toml:\n")
     seen = hide_test_labels(graph).digest()
     echo(Tuned(fixed | best.parameters, best.score, total, runs, seen).as_toml(method, graph.name))
@@ -238,9 +236,7 @@ def space(method: type[Embedder], settings: list[str], grid: list[str]) -> tuple
         raise ParameterError(f"{both[0]} is given by --set and by --grid; leave one out")
     points = {name: values for name, values in usual(method).items() if name not in fixed} | named
     if not points:
-        raise ParameterError(
-            f"no parameter of '{method.title}' is left to search; give values to try, as in --grid dim=64,128"
-        )
+        raise ParameterError(f"no parameter of '{method.title}' is left; give values to try, as in --grid dim=64,128")
     return fixed, points
 
 

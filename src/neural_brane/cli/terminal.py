@@ -211,8 +211,7 @@ def describe(progress: Progress) -> str:
     if progress.stage:
         return f"{progress.stage}: {progress.done} of {progress.total} {progress.unit}"
     loss = "" if progress.loss is None else f" · loss {progress.loss:.4f}"
-    digits = 0 if progress.rate >= 10 else 1
-    speed = f"{progress.rate:,.{digits}f} {progress.unit}/s"
+    speed = f"{progress.rate:,.{0 if progress.rate >= 10 else 1}f} {progress.unit}/s"
     if progress.per_node is not None:
         speed += f" · {progress.per_node:,.0f} per node"
     return f"epoch {progress.epoch}/{progress.epochs}{loss} · {speed}"
@@ -318,9 +317,8 @@ def signals_as_errors() -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         raise Stopped(number)
 
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        before = {number: signal.getsignal(number) for number in REQUESTS}
+    allowed = threading.current_thread() is threading.main_thread()
+    before = {number: signal.getsignal(number) for number in REQUESTS if allowed}
     for number, old in before.items():
         if old is not signal.SIG_IGN:  # `nohup` ignores a signal; keep that
             signal.signal(number, stop)

@@ -332,17 +332,14 @@ class BatchMaker:
         triplets[:, 1] = self.rows.neighbours(u, drawn.chance)
         for _ in range(PATIENCE):
             draw_last(tables.alias, pending, drawn)
-            pending = pending[self._refused(u[pending], triplets[pending, 2])]
+            j = triplets[pending, 2]
+            again = self.rows.linked(u[pending], j)
+            pending = pending[again if self.allow_self_negative else again | (j == u[pending])]
             if not self.rows.any(np.array([len(pending)])):
                 return triplets
         bags = self.rows.bags("adjacency", u[pending])  # u has almost all nodes as neighbours: draw from the others
         draw_others(tables.weights, bags, self.allow_self_negative, pending, drawn)
         return triplets
-
-    def _refused(self, u: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Return whether each j must be drawn again, because it is a neighbour of u or u itself."""
-        linked = self.rows.linked(u, j)
-        return linked if self.allow_self_negative else linked | (j == u)
 
 
 def bags_of_nodes(rows: GraphRows, nodes: np.ndarray, number: "Numbering | None" = None) -> Batch:

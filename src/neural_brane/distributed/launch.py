@@ -62,10 +62,6 @@ ADVICE = (
 )
 
 
-class RankError(BraneError):
-    """A rank of a job was killed too often."""
-
-
 @dataclass(frozen=True)
 class Job:
     """The place of this process in a job."""
@@ -197,7 +193,7 @@ def start(ranks: int, arguments: Sequence[str], *, restarts: int = RESTARTS) -> 
         rank, failure = min(error.failures.items(), key=lambda one: one[1].timestamp)
         code = failure.exitcode
         cause = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        raise RankError(
+        raise BraneError(
             f"rank {rank} ended with {cause} after {restarts} restarts of all {ranks} ranks; run the same command "
             "again to resume from the last checkpoint, if there is one"
         ) from None

@@ -308,9 +308,7 @@ class View:
         names = ["label"] * (self.nodes.labels is not None)
         names += ["cluster"] if len(self.nodes) <= QUICK_CLUSTERS else []
         names += ["degree", "length"] if self.nodes.graph is not None else ["length"]
-        names += (
-            ["cluster"] if len(self.nodes) > QUICK_CLUSTERS else []
-        )  # the page opens with the first, so a quick one
+        names += ["cluster"] if len(self.nodes) > QUICK_CLUSTERS else []  # the page opens with the first, a quick one
         return [{"name": name, "title": TITLES[name]} for name in names]
 
     def names(self) -> Answer:

@@ -54,8 +54,7 @@ def require_same(path: Path, was: Mapping[str, Any], now: Mapping[str, Any], fre
     if was["method"] != now["method"]:
         raise _refusal(path, f"belongs to method '{was['method']}', not to '{now['method']}'")
     if was["graph"]["digest"] != now["graph"]["digest"]:
-        graphs = f"it was {_describe(was['graph'])}, now {_describe(now['graph'])}"
-        raise _refusal(path, f"belongs to another graph: {graphs}")
+        raise _refusal(path, f"belongs to another graph: was {_describe(was['graph'])}, now {_describe(now['graph'])}")
     earlier, current = ({"seed": one["seed"]} | one["parameters"] for one in (was, now))
     for name in earlier | current:
         before, after = earlier.get(name), current.get(name)
@@ -276,7 +275,11 @@ class Checkpoint:
             stack.enter_context(locked(path))
             remove_abandoned(path.parent)
             if self.path.exists():
-                self._load()
+                about, arrays = tensors.read(self.path, CHECKPOINT)
+                require_same(self.path, about, self.identity, self._free)
+                for at, (stage, state) in enumerate(about["stages"].items()):
+                    own = {name.partition("/")[2]: one for name, one in arrays.items() if name.startswith(f"{at}/")}
+                    self._kept[stage] = State(state["position"], own, state["numbers"])
             stack.enter_context(self.stop)
             self._open = stack.pop_all()
         return self
@@ -313,13 +316,6 @@ class Checkpoint:
         self.stop.busy = False
         self.stop.release()
 
-    def _load(self) -> None:
-        about, arrays = tensors.read(self.path, CHECKPOINT)
-        require_same(self.path, about, self.identity, self._free)
-        for at, (stage, state) in enumerate(about["stages"].items()):
-            own = {name.partition("/")[2]: one for name, one in arrays.items() if name.startswith(f"{at}/")}
-            self._kept[stage] = State(state["position"], own, state["numbers"])
-
     def _save(self) -> None:
         """Save all states, unless a number is NaN or infinite; warn and continue if the file cannot be written."""
         begun = self._clock()
@@ -332,11 +328,8 @@ class Checkpoint:
             tensors.write(self.path, CHECKPOINT, self.identity | {"stages": stages}, arrays)
             self.stale = False
         except OSError as error:
-            warnings.warn(
-                f"{self.path}: the checkpoint could not be written ({error.strerror or error}); training continues and "
-                "tries again later",
-                stacklevel=2,
-            )
+            failed = f"the checkpoint could not be written ({error.strerror or error})"
+            warnings.warn(f"{self.path}: {failed}; training continues and tries again later", stacklevel=2)
         self._written = self._clock()
         self._cost = self._written - begun
 

@@ -110,8 +110,7 @@ def _identify_tensors(path: Path) -> tuple[str, Facts]:
         found = find_facts(about) if find_facts else {"about": about}
     except (AttributeError, KeyError, TypeError):
         raise BraneError(f"{path}: the {kind} is damaged (its metadata is invalid); restore it from a copy") from None
-    facts = {"format": metadata.get("format")} | found
-    return kind, facts | {"arrays": len(arrays)}
+    return kind, {"format": metadata.get("format")} | found | {"arrays": len(arrays)}
 
 
 def _model_facts(about: Mapping[str, Any]) -> Facts:

@@ -258,8 +258,7 @@ def _all_ids(path: Path, edges: Edges, named: list[list[str]]) -> np.ndarray:
 def read_linqs(cites: Path, content: Path, rules: Rules) -> AttributedGraph:
     """Read a .cites file and its .content file, which gives the order of the papers; ids are strings."""
     ids, attributes, labels = _read_content(content)
-    ends = _read_cites(cites, content, ids)
-    adjacency = assemble(ends, None, len(ids), rules)
+    adjacency = assemble(_read_cites(cites, content, ids), None, len(ids), rules)
     if adjacency.nnz == 0:
         raise GraphError(f"{cites}: every paper cites only itself; keep self-loops or add edges")
     return AttributedGraph(adjacency, attributes, ids, np.arange(attributes.shape[1]), labels, cites.stem)

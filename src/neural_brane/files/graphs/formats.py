@@ -70,40 +70,24 @@ FORMATS = (
         "NumPy arrays, the fastest to load: SciPy's CSR arrays `adj_data`, `adj_indices`, `adj_indptr`, `adj_shape`, "
         "the same four with `attr_`; optionally `ids`, `labels`, `attribute_names` and `encoder` (how columns became "
         "attributes, JSON in UTF-8 bytes); or one sparse matrix as SciPy saves it",
-        lambda path, options: read_graph_npz(path, options.rules),
-        write_graph_npz,
+        lambda path, options: read_graph_npz(path, options.rules), write_graph_npz,
     ),
     Format(
-        (".graphml",),
-        "GraphML; a node's label is its data under the key `label`",
-        _by_networkx(by_networkx.read_graphml),
-        by_networkx.write_graphml,
-        takes=("label",),
-        packed=True,
+        (".graphml",), "GraphML; a node's label is its data under the key `label`",
+        _by_networkx(by_networkx.read_graphml), by_networkx.write_graphml, takes=("label",), packed=True,
     ),
     Format(
-        (".gexf",),
-        "GEXF, the format of Gephi; a node's label is its attribute `class`",
-        _by_networkx(by_networkx.read_gexf),
-        by_networkx.write_gexf,
-        takes=("label",),
-        packed=True,
+        (".gexf",), "GEXF, the format of Gephi; a node's label is its attribute `class`",
+        _by_networkx(by_networkx.read_gexf), by_networkx.write_gexf, takes=("label",), packed=True,
     ),
     Format(
-        (".gml",),
-        "GML; a node's label is its value `class`",
-        _by_networkx(by_networkx.read_gml),
-        by_networkx.write_gml,
-        takes=("label",),
-        packed=True,
+        (".gml",), "GML; a node's label is its value `class`",
+        _by_networkx(by_networkx.read_gml), by_networkx.write_gml, takes=("label",), packed=True,
     ),
     Format(
-        (".mtx",),
-        "Matrix Market, with ids and labels in comments, and attributes in a second file",
-        lambda path, options: read_mtx(path, options.rules, options.files.get("attributes")),
-        write_mtx,
-        takes=("label", "attributes"),
-        packed=True,
+        (".mtx",), "Matrix Market, with ids and labels in comments, and attributes in a second file",
+        lambda path, options: read_mtx(path, options.rules, options.files.get("attributes")), write_mtx,
+        takes=("label", "attributes"), packed=True,
     ),
     Format(
         (".cites",),
@@ -113,7 +97,7 @@ FORMATS = (
         ),
         takes=("attributes",),
     ),
-)
+)  # fmt: skip
 TEXT = Format(
     (),
     f"edges as lines `u v` or `u v weight`, or as a table ({', '.join(ENDINGS)})",

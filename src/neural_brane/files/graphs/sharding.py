@@ -510,8 +510,7 @@ class MatrixFiles:
         self.facts.plain &= values is None or bool((values == 1).all())
         self.facts.entries += len(keys)
         while True:
-            bound = self._bounds[self._shard + 1]
-            own = int(np.searchsorted(keys, np.uint64(bound) << SHIFT))
+            own = int(np.searchsorted(keys, np.uint64(self._bounds[self._shard + 1]) << SHIFT))
             self._write(keys[:own], None if values is None else values[:own])
             if own == len(keys):
                 return

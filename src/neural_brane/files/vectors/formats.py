@@ -20,11 +20,7 @@ from neural_brane.files.vectors.parts import StoredColumn, as_finite, finite_blo
 from neural_brane.files.vectors.table import MADE_FROM, PROVENANCE, SCORES, Content, VectorFormat, VectorTable
 from neural_brane.graph.ids import as_ids
 
-LOST = {
-    PROVENANCE: "the provenance",
-    SCORES: "the layer that scores pairs",
-    MADE_FROM: "what each vector was made from",
-}
+LOST = {PROVENANCE: "the provenance", SCORES: "the layer that scores pairs", MADE_FROM: "what vectors were made from"}
 
 
 def find_formats() -> dict[str, VectorFormat]:
@@ -38,7 +34,8 @@ def find_formats() -> dict[str, VectorFormat]:
 
 
 FORMATS = find_formats()
-NAMES = vectors.list_suffixes()
+_OTHERS, _, _LAST = " ".join(vectors.declared_formats()).rpartition(" ")
+NAMES = f"{_OTHERS.replace(' ', ', ')} or {_LAST}"
 
 
 def find_format(path: Path) -> VectorFormat | None:
@@ -202,10 +199,8 @@ def read_vectors(path: str | Path, *, ids: str | Path | None = None) -> VectorTa
         form = next(folders, None)
         read: Callable[..., VectorTable] = form.read if form else read_whole
     elif path.suffix == ".brane":
-        raise EmbeddingError(
-            f"{path}: is a model, not vectors; give the file that 'brane embed … -o FILE' wrote, or save "
-            "load_model(…).embedding_"
-        )
+        advice = "give the file that 'brane embed … -o FILE' wrote, or save load_model(…).embedding_"
+        raise EmbeddingError(f"{path}: is a model, not vectors; {advice}")
     elif form is None:
         raise EmbeddingError(f"{path}: its suffix names no format; give a file that ends in {NAMES}")
     elif not (path.is_dir() if form.folder else path.is_file()):

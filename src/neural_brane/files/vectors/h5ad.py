@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,11 +18,9 @@ from neural_brane.errors import DependencyError, EmbeddingError
 from neural_brane.files.reading import DAMAGE, check_file
 from neural_brane.files.trial import why_unreadable
 from neural_brane.files.vectors import table as shared
+from neural_brane.files.vectors.parts import StoredColumn
 from neural_brane.files.vectors.table import LAYER, MARK, Content, VectorFormat, VectorTable, parse_ids, unreadable
 from neural_brane.graph.memory import require_memory
-
-if TYPE_CHECKING:
-    from neural_brane.files.vectors.parts import StoredColumn
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 USER_BLOCK = 512  # bytes before the content of HDF5
