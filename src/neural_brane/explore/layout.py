@@ -75,10 +75,8 @@ def require_tsne() -> Any:
     try:
         import openTSNE
     except ImportError as missing:
-        raise DependencyError(
-            "--layout tsne needs openTSNE, which is not installed; run pip install 'neural-brane[map]', or give "
-            "--layout pca"
-        ) from missing
+        advice = "run pip install 'neural-brane[map]', or give --layout pca"
+        raise DependencyError(f"--layout tsne needs openTSNE, which is not installed; {advice}") from missing
     return openTSNE
 
 
@@ -141,17 +139,13 @@ def read_layout(path: Path, ids: np.ndarray) -> np.ndarray:
     """Return a map of another program: a file of vectors with two numbers each, matched by id."""
     table = Embedding.load(path)
     if table.dim != 2:
-        raise EmbeddingError(
-            f"{path}: a map needs two numbers for each node, but this file has shape {table.vectors.shape}; "
-            "give another file, or --layout pca"
-        )
+        found = f"{path}: a map needs two numbers for each node, but this file has shape {table.vectors.shape};"
+        raise EmbeddingError(f"{found} give another file, or --layout pca")
     rows = locate(table.ids, ids)
     if (rows < 0).any():
         missing = ids[rows < 0]
-        raise EmbeddingError(
-            f"{path}: {len(missing):,} of {len(ids):,} nodes are missing, such as {missing[0].item()!r}; "
-            "give a map of the same nodes"
-        )
+        found = f"{path}: {len(missing):,} of {len(ids):,} nodes are missing, such as {missing[0].item()!r};"
+        raise EmbeddingError(f"{found} give a map of the same nodes")
     return np.asarray(table.vectors[rows], np.float32)
 
 

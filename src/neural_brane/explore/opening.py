@@ -33,10 +33,8 @@ def open_view(sources: Sequence[Source], graph: AttributedGraph | None = None, *
     if model is not None:
         runs[0].model = open_model(model)
         if (missing := ids[locate(runs[0].model.embedding_.ids, ids) < 0]).size:
-            raise EmbeddingError(
-                f"{model}: this model lacks {missing.size:,} of the {len(ids):,} nodes, such as "
-                f"{missing[0].item()!r}; give the model that made the vectors"
-            )
+            found = f"{model}: this model lacks {missing.size:,} of the {len(ids):,} nodes,"
+            raise EmbeddingError(f"{found} such as {missing[0].item()!r}; give the model that made the vectors")
     models = [run.model for run in runs if run.model is not None]
     if graph is None and models:
         graph = models[0].graph_
@@ -114,10 +112,8 @@ def check_tsne(nodes: int) -> None:
     """Raise an error if the package for t-SNE is missing, or t-SNE would take hours."""
     require_tsne()
     if nodes > MOST_TSNE:
-        raise ParameterError(
-            f"t-SNE of {nodes:,} nodes would take hours; the limit is {MOST_TSNE:,}. "
-            "Give --layout pca, or --layout FILE with a map of another program"
-        )
+        advice = f"the limit is {MOST_TSNE:,}. Give --layout pca, or --layout FILE with a map of another program"
+        raise ParameterError(f"t-SNE of {nodes:,} nodes would take hours; {advice}")
 
 
 def kept_tsne(run: Run, *, seed: int = 0, progress: Reporter | None = None) -> Any:

@@ -123,10 +123,8 @@ def locked(checkpoint: Path) -> Iterator[None]:
             lock = SoftFileLock(path, timeout=0)
             lock.acquire()
     except Timeout:
-        raise CheckpointError(
-            f"{checkpoint}: {_holder(path)} is training with this checkpoint; wait until it ends, or name another file "
-            f"(if that process has ended, remove {path})"
-        ) from None
+        advice = f"wait until it ends, or name another file (if that process has ended, remove {path})"
+        raise CheckpointError(f"{checkpoint}: {_holder(path)} is training with this checkpoint; {advice}") from None
     except OSError as error:
         raise CheckpointError(
             f"{checkpoint}: no checkpoint can be written there ({error.strerror}); name a file in a writable folder"
@@ -435,10 +433,8 @@ class Stage:
             return
         if first > total:  # the vectors would differ from those of a shorter run
             trained, requested = -(-first // per_epoch), total // per_epoch
-            raise CheckpointError(
-                f"{self._checkpoint.path}: this checkpoint has trained {trained:,} epochs, more than the requested "
-                f"{requested:,}; request at least {trained:,}, {START_AGAIN}"
-            )
+            rest = f"more than the requested {requested:,}; request at least {trained:,}, {START_AGAIN}"
+            raise CheckpointError(f"{self._checkpoint.path}: this checkpoint has trained {trained:,} epochs, {rest}")
         fetch = arrays if callable(arrays) else lambda: arrays
         position = first
         self._checkpoint.add(self._name, lambda: State(position, fetch(), numbers), new=False)

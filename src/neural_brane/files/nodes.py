@@ -146,10 +146,8 @@ def to_targets(lines: LabelLines, kind: Kind, separator: str | None = None) -> t
     numbers = as_numbers(_unlisted(lines))
     if numbers.null_count():
         bad = int(numbers.is_null().arg_max() or 0)
-        raise GraphError(
-            f"{lines.where}: the label {lines.values[bad]!r} of node {lines.ids[bad].item()!r} is not a number; "
-            "give only numbers, or score classes"
-        )
+        found = f"{lines.where}: the label {lines.values[bad]!r} of node {lines.ids[bad].item()!r} is not a number;"
+        raise GraphError(f"{found} give only numbers, or score classes")
     return lines.ids, numbers.to_numpy().astype(np.float64)
 
 

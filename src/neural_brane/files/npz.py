@@ -134,10 +134,8 @@ class Npz:
         except DAMAGE:
             self._refuse("its checksums cannot be read")
         if version != FORMAT:
-            raise self._error(
-                f"{self.path}: has checksums of format {version}, but this version reads format {FORMAT}; "
-                "read it with the version of neural-brane that wrote it"
-            )
+            found = f"{self.path}: has checksums of format {version}, but this version reads format {FORMAT};"
+            raise self._error(f"{found} read it with the version of neural-brane that wrote it")
         if not isinstance(digests, dict) or sorted(digests) != sorted(self.names):
             self._refuse("its checksums belong to other arrays")
         return digests

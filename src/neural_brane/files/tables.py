@@ -532,10 +532,8 @@ def _find_dialect(file: Unpacked, text: str, header: bool | None, titled: bool) 
         raise GraphError(f"{file.path}: the {file.what} contains only comments; write one entry per line")
     header = is_header(rows) if header is None else header
     if header is None and not titled:
-        raise GraphError(
-            f"{file.path}:{comments + 1}: {found.join(rows[0])!r} may be column titles or the first row; "
-            "choose with header=True or header=False (--header yes or --header no)"
-        )
+        problem = f"{file.path}:{comments + 1}: {found.join(rows[0])!r} may be column titles or the first row;"
+        raise GraphError(f"{problem} choose with header=True or header=False (--header yes or --header no)")
     if header is False:
         return Dialect(found, len(rows[0]), ()), comments
     return Dialect(found, len(rows[0]), name_columns(rows[0])), comments + 1 + "".join(rows[0]).count("\n")

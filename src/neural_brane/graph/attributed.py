@@ -16,7 +16,7 @@ from scipy import sparse
 from neural_brane.errors import GraphError, ReadingWarning
 from neural_brane.graph import build
 from neural_brane.graph.adjacency import Duplicates, Rules, SelfLoops, assemble, check_rules, compact, symmetrise
-from neural_brane.graph.build import EdgeArrays, attribute_matrix, check_adjacency, check_content, check_names, node_ids
+from neural_brane.graph.build import attribute_matrix, check_adjacency, check_content, check_matrix, check_names
 from neural_brane.graph.encoder import Encoder
 from neural_brane.graph.frames import Place, adjacency_frame, as_frame, edge_columns, is_frame
 from neural_brane.graph.ids import as_array, as_ids, is_missing, locate
@@ -73,15 +73,13 @@ class AttributedGraph:
     def __post_init__(self) -> None:
         nodes = len(self.ids)
         check_adjacency(self.adjacency, nodes)
-        build.check_matrix(self.attributes, (nodes, len(self.attribute_names)), "attributes")
+        check_matrix(self.attributes, (nodes, len(self.attribute_names)), "attributes")
         check_content(self.adjacency, self.attributes, self.name)
         check_names(self.ids, "ids")
         check_names(self.attribute_names, "attribute_names")
         if self.labels is not None and (self.labels.shape != (nodes,) or self.labels.dtype.kind != "U"):
-            raise GraphError(
-                f"labels are {self.labels.dtype} of shape {self.labels.shape}; give one string for each of the {nodes} "
-                "nodes, '' for a node without a label"
-            )
+            advice = f"give one string for each of the {nodes} nodes, '' for a node without a label"
+            raise GraphError(f"labels are {self.labels.dtype} of shape {self.labels.shape}; {advice}")
         if self.encoder is not None:
             self.encoder.check_gives(self.attribute_names)
 
@@ -237,7 +235,7 @@ class AttributedGraph:
         """
         if ids is None and nodes is not None:
             ids = np.arange(nodes)
-        ends, names = build.place_edges(edges, None if ids is None else node_ids(ids))
+        ends, names = build.place_edges(edges, None if ids is None else build.node_ids(ids))
         adjacency = assemble(ends, build.edge_weights(weights, len(ends)), len(names), Rules(duplicates, self_loops))
         bags, attribute_names = attribute_matrix(attributes, attribute_names, names)
         return cls(adjacency, bags, names, attribute_names, node_labels(labels, names), name)
@@ -329,7 +327,7 @@ class AttributedGraph:
             adjacency, index = adjacency_frame(adjacency)
             ids = index if ids is None else ids
         matrix = symmetrise(build.weight_matrix(adjacency), Rules(duplicates, self_loops))
-        names = np.arange(matrix.shape[0]) if ids is None else node_ids(ids)
+        names = np.arange(matrix.shape[0]) if ids is None else build.node_ids(ids)
         bags, attribute_names = attribute_matrix(attributes, attribute_names, names)
         return cls(matrix, bags, names, attribute_names, node_labels(labels, names), name)
 
@@ -361,7 +359,7 @@ class AttributedGraph:
         """
         name = name or str(graph.name or "graph")
         data = NodeData(list(map(dict, graph.nodes.values())), f"graph '{name}'")
-        links = EdgeArrays.between(graph, graph.edges(data=weight, default=1.0))
+        links = build.EdgeArrays.between(graph, graph.edges(data=weight, default=1.0))
         adjacency = links.assemble(len(data.nodes), Rules(duplicates, self_loops))
         return _made(adjacency, _names(list(graph)), data, attributes, label).renamed(name)
 
@@ -385,7 +383,7 @@ class AttributedGraph:
         ids = _names(graph.vs["name"]) if "name" in keys else np.arange(graph.vcount())
         data = NodeData([{key: node[key] for key in keys if key != "name"} for node in graph.vs], f"graph '{name}'")
         weights = graph.es[weight] if weight in graph.es.attributes() else None
-        links = EdgeArrays(np.array(graph.get_edgelist(), dtype=np.int64).reshape(-1, 2), weights)
+        links = build.EdgeArrays(np.array(graph.get_edgelist(), dtype=np.int64).reshape(-1, 2), weights)
         adjacency = links.assemble(len(ids), Rules(duplicates, self_loops))
         return _made(adjacency, ids, data, attributes, label).renamed(name)
 
@@ -399,10 +397,8 @@ class AttributedGraph:
         as features of edges and masks. All other parameters are those of `from_edges`.
         """
         if getattr(data, "edge_index", None) is None or not hasattr(data, "num_nodes"):
-            raise GraphError(
-                f"a {type(data).__name__} without edge_index cannot be read; give a Data with edge_index, such as "
-                "HeteroData.to_homogeneous() returns"
-            )
+            advice = "give a Data with edge_index, such as HeteroData.to_homogeneous() returns"
+            raise GraphError(f"a {type(data).__name__} without edge_index cannot be read; {advice}")
         nodes, edges = int(data.num_nodes), np.asarray(_array(data.edge_index))
         weights, attributes, labels = (_array(getattr(data, key, None)) for key in ("edge_weight", "x", "y"))
         if edges.ndim != 2 or edges.shape[0] != 2:
@@ -443,7 +439,7 @@ class AttributedGraph:
 def _names(nodes: list[Any]) -> np.ndarray:
     """Return the ids of nodes that may be any objects: integers if all nodes are integers, else their strings."""
     plain = all(isinstance(node, int) for node in nodes) or any(is_missing(node) for node in nodes)
-    return node_ids(nodes if plain else list(map(str, nodes)))
+    return build.node_ids(nodes if plain else list(map(str, nodes)))
 
 
 def _made(

@@ -78,10 +78,8 @@ def place_edges(edges: Any, ids: np.ndarray | None) -> tuple[np.ndarray, np.ndar
     unknown = np.flatnonzero(positions < 0)
     if len(unknown):
         at = int(unknown[0])
-        raise GraphError(
-            f"edge {at // 2} names node {ends[at].item()!r}, which is not among the {len(ids)} ids; add it to ids, or "
-            "leave out ids to use the nodes of the edges"
-        )
+        found = f"edge {at // 2} names node {ends[at].item()!r}, which is not among the {len(ids)} ids;"
+        raise GraphError(f"{found} add it to ids, or leave out ids to use the nodes of the edges")
     return positions.reshape(-1, 2), ids
 
 
@@ -132,10 +130,8 @@ def weight_matrix(adjacency: Any) -> sparse.csr_array:
         raise GraphError(f"adjacency is {spell_shape(matrix.shape)}; give a square matrix, one row per node")
     if matrix.nnz and not matrix.data.min() > 0:
         row, column = (int(where[np.argmin(matrix.data)]) for where in matrix.tocoo().coords)
-        raise GraphError(
-            f"adjacency[{row}, {column}] is {matrix.data.min()}, but weights must be above 0; shift or drop the "
-            "negative ones"
-        )
+        advice = "shift or drop the negative ones"
+        raise GraphError(f"adjacency[{row}, {column}] is {matrix.data.min()}, but weights must be above 0; {advice}")
     return matrix
 
 
@@ -228,10 +224,8 @@ def check_adjacency(matrix: Any, nodes: int) -> None:
 def check_content(adjacency: sparse.csr_array, attributes: sparse.csr_array, name: str) -> None:
     """Raise an error if a graph has neither edges nor attributes."""
     if adjacency.nnz == 0 and attributes.nnz == 0:
-        raise GraphError(
-            f"graph '{name}' has {adjacency.shape[0]} nodes, no edges and no attributes; give at least one edge or "
-            "attribute"
-        )
+        advice = "give at least one edge or attribute"
+        raise GraphError(f"graph '{name}' has {adjacency.shape[0]} nodes, no edges and no attributes; {advice}")
 
 
 def check_matrix(matrix: Any, shape: tuple[int, int], what: str) -> None:

@@ -80,11 +80,8 @@ def align(graph: AttributedGraph, names: np.ndarray) -> sparse.csr_array:
     if np.array_equal(places, np.arange(len(names))):
         return graph.attributes
     if unknown := np.count_nonzero(places < 0):
-        warnings.warn(
-            f"{unknown:,} of the {len(places):,} attributes of graph '{graph.name}' are left out: the method was not "
-            "fitted to them",
-            stacklevel=4,
-        )
+        found = f"{unknown:,} of the {len(places):,} attributes of graph '{graph.name}' are left out:"
+        warnings.warn(f"{found} the method was not fitted to them", stacklevel=4)
     at = places[graph.attributes.indices]
     return _take(graph.attributes, at >= 0, at, len(names))
 

@@ -130,10 +130,8 @@ def join_new_nodes(
     unknown = [name for name in table.columns if name not in {column.name for column in encoder.columns}]
     absent = [name for name in encoder.parts if name not in table.columns]
     if len(absent) == len(encoder.parts):
-        raise GraphError(
-            f"{place.where}: all columns of the fitted graph are missing, such as '{absent[0]}'; the columns are "
-            f"{', '.join(map(repr, table.columns)) or 'none'}: give them the names they had"
-        )
+        advice = f"the columns are {', '.join(map(repr, table.columns)) or 'none'}: give them the names they had"
+        raise GraphError(f"{place.where}: all columns of the fitted graph are missing, such as '{absent[0]}'; {advice}")
     for names, problem in ((unknown, "left out, as the method was not fitted to them"), (absent, "missing, so empty")):
         if names:
             examples = ", ".join(map(repr, names[:3]))

@@ -306,10 +306,8 @@ class Encoder:
     def __post_init__(self) -> None:
         if (twice := repeated(self.names)) is not None:
             homes = [column for column in self.parts if twice in self.names_of(column)]
-            raise GraphError(
-                f"columns {' and '.join(map(repr, homes))} of the nodes both give an attribute '{twice}'; rename a "
-                "column or the value"
-            )
+            found = f"columns {' and '.join(map(repr, homes))} of the nodes both give an attribute '{twice}';"
+            raise GraphError(f"{found} rename a column or the value")
 
     @property
     def names(self) -> np.ndarray:
@@ -325,10 +323,8 @@ class Encoder:
         """Return the attributes of a table's rows (rows, attributes) as float32 CSR, and the attributes' names."""
         absent = [name for name in self.parts if name not in frame.columns]
         if absent:
-            raise GraphError(
-                f"the table of nodes has no column '{absent[0]}', which the encoder needs; "
-                f"it has {', '.join(map(repr, frame.columns))}"
-            )
+            advice = f"it has {', '.join(map(repr, frame.columns))}"
+            raise GraphError(f"the table of nodes has no column '{absent[0]}', which the encoder needs; {advice}")
         widths = [len(self.names_of(name)) for name in self.parts]
         starts = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
         found = [self._encode_column(name, frame[name], start) for name, start in zip(self.parts, starts, strict=False)]
@@ -348,11 +344,8 @@ class Encoder:
                 type(part), "unknown to the encoder"
             )
             examples = ", ".join(repr(value) for value in unknown.head(100).unique(maintain_order=True).head(3))
-            warnings.warn(
-                f"{len(unknown):,} values of column '{name}' of the nodes are left out, because they are {what} (such "
-                f"as {examples})",
-                stacklevel=3,
-            )
+            found = f"{len(unknown):,} values of column '{name}' of the nodes are left out,"
+            warnings.warn(f"{found} because they are {what} (such as {examples})", stacklevel=3)
         rows, codes = entries.rows, entries.codes
         if name in self.marked:
             empty = np.flatnonzero(values.is_null().to_numpy())
@@ -365,10 +358,8 @@ class Encoder:
     def check_gives(self, names: np.ndarray) -> None:
         """Raise an error if the encoder's attributes have other names than these."""
         if not np.array_equal(self.names, names):
-            raise GraphError(
-                f"the encoder's {len(self.names):,} attributes are not the {len(names):,} attributes of the graph; "
-                "encode the table again, or leave out the encoder"
-            )
+            found = f"the encoder's {len(self.names):,} attributes are not the {len(names):,} attributes of the graph;"
+            raise GraphError(f"{found} encode the table again, or leave out the encoder")
 
     def as_dict(self) -> dict[str, Any]:
         """Return the encoder as plain values, for JSON, without the examples of the columns."""

@@ -54,10 +54,8 @@ def adjacency_frame(frame: Any) -> tuple[np.ndarray, np.ndarray]:
     ids, columns = as_ids(frame.index, what="the index"), as_ids(frame.columns, what="the columns")
     order = locate(columns, ids) if ids.dtype.kind == columns.dtype.kind else np.full(len(ids), -1)
     if len(ids) != len(columns) or (order < 0).any():
-        raise GraphError(
-            f"the index and the columns of this adjacency ({len(ids)} x {len(columns)}) must name the same nodes; "
-            "for a table of edges use AttributedGraph.from_frames(edges, nodes)"
-        )
+        found = f"the index and the columns of this adjacency ({len(ids)} x {len(columns)}) must name the same nodes;"
+        raise GraphError(f"{found} for a table of edges use AttributedGraph.from_frames(edges, nodes)")
     return frame.iloc[:, order].to_numpy(), ids
 
 
@@ -71,10 +69,8 @@ def numeric_frame(frame: Any, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     rows = by_index(frame, ids, "attributes")
     for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
         if getattr(dtype, "kind", "O") not in "biuf":
-            raise GraphError(
-                f"attribute column {name!r} has dtype {dtype}, but must be numeric; use "
-                "AttributedGraph.from_frames(edges, nodes) for other columns"
-            )
+            advice = "use AttributedGraph.from_frames(edges, nodes) for other columns"
+            raise GraphError(f"attribute column {name!r} has dtype {dtype}, but must be numeric; {advice}")
     return rows.to_numpy(dtype=float), as_ids(frame.columns, what="attribute_names")
 
 
@@ -214,10 +210,8 @@ def choose_columns(
         ends = list(known_pair(free)) or list(free[:2])
     ends = [end or next((name for name in free if name not in ends), None) for end in ends]
     if len(ends) < 2 or None in ends:
-        raise GraphError(
-            f"{where}: edges need two columns of ids, but there is only {', '.join(map(repr, columns)) or 'none'}; "
-            "separate columns by ',', a tab, ';' or '|', or give them as source and target"
-        )
+        found = f"{where}: edges need two columns of ids, but there is only {', '.join(map(repr, columns)) or 'none'};"
+        raise GraphError(f"{found} separate columns by ',', a tab, ';' or '|', or give them as source and target")
     if ends[0] == ends[1] or given[2] in ends:
         raise GraphError(f"{where}: source, target and weight are {ends + given[2:]}; give three different columns")
     rest = [name for name in free if name not in ends]
@@ -239,10 +233,8 @@ def find_column(columns: list[str], wanted: str | int, where: str) -> str:
         wanted = int(wanted)
     if isinstance(wanted, int) and 0 <= wanted < len(columns):
         return columns[wanted]
-    raise GraphError(
-        f"{where}: there is no column {wanted!r}; give one of {', '.join(map(repr, columns))}, "
-        f"or a position from 0 to {len(columns) - 1}"
-    )
+    advice = f"give one of {', '.join(map(repr, columns))}, or a position from 0 to {len(columns) - 1}"
+    raise GraphError(f"{where}: there is no column {wanted!r}; {advice}")
 
 
 def edge_columns(
@@ -368,11 +360,8 @@ def column_weights(column: pl.Series, place: Place) -> np.ndarray:
     if bad.any():
         row = int(np.argmax(bad))
         found = "missing" if column[row] is None else f"'{column[row]}'"
-        raise place.error(
-            row,
-            f"the weight in column '{column.name}' is {found}; give numbers from 1e-37 to 1e38 (float32), or choose "
-            "another column",
-        )
+        advice = "give numbers from 1e-37 to 1e38 (float32), or choose another column"
+        raise place.error(row, f"the weight in column '{column.name}' is {found}; {advice}")
     return weights
 
 
@@ -405,7 +394,8 @@ def as_frame(given: Any, what: str) -> Frame:
         return Frame(pl.DataFrame([_series(name, given.iloc[:, at]) for at, name in enumerate(names)]), index)
     if hasattr(given, "__arrow_c_stream__"):
         return Frame(pl.DataFrame(given))
-    raise GraphError(f"{what} are {type(given).__name__}, not a table; give a DataFrame or an Arrow table")
+    kind = type(given).__name__
+    raise GraphError(f"{what} are {kind}, not a table; give a DataFrame of pandas or polars, or an Arrow table")
 
 
 def _series(name: str, column: Any) -> pl.Series:

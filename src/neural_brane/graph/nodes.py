@@ -45,10 +45,8 @@ class NodeOptions(TypedDict, total=False):
 def join_nodes(graph: AttributedGraph, nodes: Any, place: Place, options: NodeOptions) -> AttributedGraph:
     """Return a graph without attributes joined with a table of nodes; nodes without edges come last."""
     if graph.attributes.shape[1]:
-        raise GraphError(
-            f"graph '{graph.name}' already has {graph.attributes.shape[1]:,} attributes, so a table of nodes cannot be "
-            "joined; leave out the table, or give edges only"
-        )
+        rest = "so a table of nodes cannot be joined; leave out the table, or give edges only"
+        raise GraphError(f"graph '{graph.name}' already has {graph.attributes.shape[1]:,} attributes, {rest}")
     frame = as_frame(nodes, place.where)
     table, label = frame.table, options.get("label")
     id = choose_id(frame, place, given=options.get("id"), linked=graph.ids, titles=graph.edge_titles)
@@ -122,10 +120,8 @@ def choose_id(
     wanted = f"column '{before}', which held the ids in the table of the fitted graph"
     if linked is not None:
         wanted = f"column holds the ids of the edges' nodes (such as {linked[0].item()!r})"
-    raise GraphError(
-        f"{place.where}: no {wanted}; the columns are {', '.join(map(repr, names))}: give the column of the ids with "
-        "--id NAME or id='NAME', or rename it"
-    )
+    problem = f"{place.where}: no {wanted}; the columns are {', '.join(map(repr, names))}:"
+    raise GraphError(f"{problem} give the column of the ids with --id NAME or id='NAME', or rename it")
 
 
 class Rank(NamedTuple):
@@ -222,11 +218,8 @@ def warn_without_row(linked: np.ndarray, absent: np.ndarray, place: Place) -> No
     """Warn if nodes of the edges, marked in `absent`, have no row."""
     if absent.any():
         examples = ", ".join(repr(node) for node in linked[absent][:3].tolist())
-        warnings.warn(
-            f"{place.where}: {np.count_nonzero(absent):,} of the {len(linked):,} nodes of the edges have no row, "
-            f"such as {examples}; they get no attributes",
-            stacklevel=5,
-        )
+        found = f"{place.where}: {np.count_nonzero(absent):,} of the {len(linked):,} nodes of the edges have no row,"
+        warnings.warn(f"{found} such as {examples}; they get no attributes", stacklevel=5)
 
 
 def _labels(series: pl.Series, places: np.ndarray, nodes: int) -> np.ndarray:

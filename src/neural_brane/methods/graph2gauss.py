@@ -124,10 +124,8 @@ class Graph2Gauss(backend.Network, InductiveEmbedder):
             parts.append((anchors, drawn[anchors, near], drawn[anchors, far], weights))
         anchors, close, distant, weights = (np.concatenate(part) for part in zip(*parts, strict=True))
         if len(anchors) == 0:
-            raise GraphError(
-                "no node of this graph has a neighbour and a node farther away, so no triplet can be drawn; give a "
-                "graph in which some linked nodes are not linked to all others"
-            )
+            found = "no node of this graph has a neighbour and a node farther away, so no triplet can be drawn;"
+            raise GraphError(f"{found} give a graph in which some linked nodes are not linked to all others")
         if not self.weighted:
             weights = np.ones(len(anchors))
         shares = weights / weights.sum()

@@ -29,10 +29,8 @@ def affinity_of(matrix: sparse.csr_array, what: str, tables: Tables) -> Affinity
     own = 1 + SELF - (np.diff(profiles.indptr) > 0)
     degrees = profiles @ (profiles.T @ np.ones(matrix.shape[0])) + own
     if not (degrees > 0).all():
-        raise GraphError(
-            f"lane divides by the sum of each node's cosines by {what}, but negative values make a sum "
-            f"{degrees.min():.3g}; shift the values or drop the negative ones"
-        )
+        rest = f"but negative values make a sum {degrees.min():.3g}; shift the values or drop the negative ones"
+        raise GraphError(f"lane divides by the sum of each node's cosines by {what}, {rest}")
     profiles.data /= np.repeat(np.sqrt(degrees), np.diff(profiles.indptr))
     return *tables.with_transpose(profiles), (own / degrees).astype(np.float32)[:, None]
 

@@ -229,11 +229,8 @@ class SDNE(backend.Network, InductiveEmbedder):
                     f"sdne embeds new nodes by their links to known nodes, but no new node (such as {first!r}) has "
                     "such a link; give links, or choose a method that embeds new nodes by attributes"
                 )
-            warnings.warn(
-                f"{np.count_nonzero(lost):,} new nodes (such as {first!r}) have no link to a known node; sdne gives "
-                "all of them the same vector",
-                stacklevel=3,
-            )
+            found = f"{np.count_nonzero(lost):,} new nodes (such as {first!r}) have no link to a known node;"
+            warnings.warn(f"{found} sdne gives all of them the same vector", stacklevel=3)
         rows = scaled(new.links, fitted.learned.scale)
         vectors = stack(fitted.learned.encoder.blocks(rows), len(new), self.dim)
         vectors[around] = (shares @ vectors)[around]

@@ -266,10 +266,8 @@ def compare(one: np.ndarray, other: np.ndarray, *, matrix: bool) -> np.ndarray:
         with one_blas_thread():  # with more threads the order of sums, and so the last bits, would vary
             return np.clip(_unit(one) @ _unit(other).T, -1, 1).astype(np.float32)
     if len(one) != len(other) and 1 not in (len(one), len(other)):
-        raise ParameterError(
-            f"{len(one)} nodes cannot be compared with {len(other)} nodes pair by pair; give lists of equal length, or "
-            "matrix=True to compare all pairs"
-        )
+        advice = "give lists of equal length, or matrix=True to compare all pairs"
+        raise ParameterError(f"{len(one)} nodes cannot be compared with {len(other)} nodes pair by pair; {advice}")
     pairs = np.arange(0 if 0 in (len(one), len(other)) else max(len(one), len(other)))
     return _cosines(one, pairs % max(len(one), 1), other, pairs % max(len(other), 1))
 

@@ -172,10 +172,8 @@ def import_faiss() -> Any:
     try:
         import faiss
     except ImportError as error:
-        raise DependencyError(
-            "an index needs faiss, which is not installed; run: pip install 'neural-brane[search]', or search exactly "
-            "with embedding.nearest"
-        ) from error
+        advice = "run: pip install 'neural-brane[search]', or search exactly with embedding.nearest"
+        raise DependencyError(f"an index needs faiss, which is not installed; {advice}") from error
     return faiss
 
 

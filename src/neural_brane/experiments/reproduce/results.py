@@ -450,10 +450,8 @@ def _dimension(results: Results) -> Iterator[Claim]:
         rise, after = duel(middle, low), duel(high, middle)
         outcomes.append("lost" if after.significant else rise.outcome)
         widths = [one.setting["dim"] for one in (low, middle, high)]
-        changes.append(
-            f"{dataset}: {rise.difference:+.3f} from {widths[0]} to {widths[1]}{_unsure(rise)}, "
-            f"{after.difference:+.3f} from there to {widths[2]}{_unsure(after)}"
-        )
+        found = f"{dataset}: {rise.difference:+.3f} from {widths[0]} to {widths[1]}{_unsure(rise)},"
+        changes.append(f"{found} {after.difference:+.3f} from there to {widths[2]}{_unsure(after)}")
     if changes:
         held = f"It rises significantly and then does not change significantly on {outcomes.count('won')} of"
         yield _judged(

@@ -98,10 +98,8 @@ def fetch(dataset: Dataset, file: File) -> Path:
         return path
     if state == "cached" and file.address:
         return _download(dataset, file)
-    raise DatasetError(
-        f"{path}: the file has {digest(path, file.hash)}, but dataset '{dataset.name}' expects {file.hash}; "
-        "replace it by the published file, or remove it"
-    )
+    found = f"{path}: the file has {digest(path, file.hash)}, but dataset '{dataset.name}' expects {file.hash};"
+    raise DatasetError(f"{found} replace it by the published file, or remove it")
 
 
 def digest(path: Path, like: str) -> str:

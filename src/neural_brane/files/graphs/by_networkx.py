@@ -415,7 +415,7 @@ def _check_xml(path: Path, made: Any, forbidden: re.Pattern[str]) -> None:
     for node, values in made.nodes(data=True):
         found = FORBIDDEN.search(str(node)) or next(filter(None, map(forbidden.search, values.values())), None)
         if found:
-            raise GraphError(f"{path}: XML does not allow {found.group()!r} in {found.string[:60]!r}; write .npz")
+            raise GraphError(f"{path}: XML lacks the character {found.group()!r} in {found.string[:60]!r}; write .npz")
 
 
 def spell_bags(graph: AttributedGraph) -> list[str]:

@@ -178,11 +178,8 @@ def _check_missing(ids: np.ndarray, ends: np.ndarray, places: list[tuple[int, Pl
     row, word = at // 2, ids[bad[0]]
     for rows, place in places:
         if row < rows:
-            raise place.error(
-                row,
-                f"column '{chosen.names[at % 2]}' holds '{word}', which means a missing value, and an edge needs two "
-                "nodes; fill it in, or remove the row",
-            )
+            found = f"column '{chosen.names[at % 2]}' holds '{word}', which means a missing value,"
+            raise place.error(row, f"{found} and an edge needs two nodes; fill it in, or remove the row")
         row -= rows
 
 

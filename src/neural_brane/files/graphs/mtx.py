@@ -119,10 +119,8 @@ def _check_lines(path: Path, content: bytes, head: Head) -> None:
     rows, columns = head.sizes[:2]
     entries = head.sizes[2] if head.layout == "coordinate" else rows * columns
     if entries // 2 > len(content) or max(rows, columns) > max(ROWS, ROWS_PER_BYTE * len(content)):
-        raise GraphError(
-            f"{path}: {rows:,} x {columns:,} with {entries:,} entries cannot fit in {len(content):,} bytes; copy the "
-            "file again, or correct its sizes"
-        )
+        problem = f"{path}: {rows:,} x {columns:,} with {entries:,} entries cannot fit in {len(content):,} bytes;"
+        raise GraphError(f"{problem} copy the file again, or correct its sizes")
     words = [NUMBER] if head.layout == "array" else [PLACE, PLACE, *([] if head.field == "pattern" else [NUMBER])]
     line = rb"[ \t]+".join(words)
     odd = re.compile(rb"^(?![ \t]*(?:" + line + rb")?[ \t]*$).*$", re.MULTILINE).search(content, head.stop)

@@ -313,10 +313,8 @@ class _Sharding:
         if self.plan.attributes is not None:
             count += self._add_unlinked(self.plan.attributes, 0 if announced is None else announced - count)
         if announced is not None and count < announced:
-            raise GraphError(
-                f"{path}: the header announces {announced} nodes, but the files name only {count}; correct the header, "
-                "or give each node without edges its own line"
-            )
+            found = f"{path}: the header announces {announced} nodes, but the files name only {count};"
+            raise GraphError(f"{found} correct the header, or give each node without edges its own line")
         return check_numbers(count, "nodes")
 
     def _add_unlinked(self, path: Path, room: int) -> int:

@@ -162,10 +162,8 @@ def vectors_of(path: Path, nested: list[pl.Series]) -> np.ndarray:
     lists = series.arr.to_list() if isinstance(series.dtype, pl.Array) else series
     lengths = lists.list.len().unique().to_list() if len(lists) else [getattr(series.dtype, "size", 1)]
     if len(lengths) != 1 or not lengths[0]:
-        raise EmbeddingError(
-            f"{path}: column '{series.name}' has vectors of {min(lengths)} to {max(lengths)} numbers; "
-            "give all vectors the same length, at least one"
-        )
+        found = f"{path}: column '{series.name}' has vectors of {min(lengths)} to {max(lengths)} numbers;"
+        raise EmbeddingError(f"{found} give all vectors the same length, at least one")
     numbers = _complete(path, lists.explode())
     return numbers.to_numpy().astype(np.float32, copy=False).reshape(len(series), lengths[0])
 

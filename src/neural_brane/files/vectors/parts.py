@@ -92,10 +92,8 @@ def map_table(path: Path, rows: int, dim: int) -> np.ndarray:
     except DAMAGE as failure:
         raise PartError(f"{path}: cannot be mapped ({failure}); {REPAIR}") from None
     if table.shape != (rows, dim) or table.dtype != np.dtype("<f4") or not table.flags.c_contiguous:
-        raise PartError(
-            f"{path}: is {table.dtype} of shape {table.shape}, but the manifest says float32 of shape ({rows}, {dim}); "
-            f"{REPAIR}"
-        )
+        rest = f"but the manifest says float32 of shape ({rows}, {dim}); {REPAIR}"
+        raise PartError(f"{path}: is {table.dtype} of shape {table.shape}, {rest}")
     return table.view(np.ndarray)  # slicing a memmap is slower
 
 
@@ -368,10 +366,8 @@ class PartWriter:
 
     def __init__(self, folder: str | Path, part: int, first: int, rows: int, dim: int, kind: Kind = "npy"):
         if min(part, first, rows) < 0 or dim < 1 or kind not in KINDS:
-            raise PartError(
-                f"part={part}, first={first}, rows={rows}, dim={dim}, kind={kind!r} makes no sense; give part, first "
-                "and rows from 0, dim from 1, and kind 'npy' or 'parquet'"
-            )
+            found = f"part={part}, first={first}, rows={rows}, dim={dim}, kind={kind!r} makes no sense;"
+            raise PartError(f"{found} give part, first and rows from 0, dim from 1, and kind 'npy' or 'parquet'")
         self.folder, self.part, self.first, self.rows, self.dim, self.kind = Path(folder), part, first, rows, dim, kind
         self._done = 0
         self._ids: list[pl.Series] = []
@@ -406,10 +402,8 @@ class PartWriter:
         if self._table is None:
             raise PartError(f"{self._name}: is not open; write in a 'with' statement")
         if vectors.ndim != 2 or vectors.shape != (len(names), self.dim):
-            raise PartError(
-                f"{self._name}: vectors have shape {vectors.shape}, expected one row of {self.dim} numbers for each of "
-                f"{len(names)} ids"
-            )
+            rest = f"expected one row of {self.dim} numbers for each of {len(names)} ids"
+            raise PartError(f"{self._name}: vectors have shape {vectors.shape}, {rest}")
         if self._done + len(names) > self.rows:
             raise PartError(f"{self._name}: more than {self.rows:,} rows are written; open it with more rows")
         if not len(names):
@@ -511,10 +505,8 @@ def _agree(folder: Path, records: list[PartRecord]) -> dict[str, Any]:
     nodes = 0
     for part, one in enumerate(records):
         if one.first != nodes:
-            raise PartError(
-                f"{folder / part_files(part, one.kind)[0]}: begins at node {one.first:,}, expected {nodes:,}, "
-                "where the parts before it end; write parts without gaps"
-            )
+            rest = f"expected {nodes:,}, where the parts before it end; write parts without gaps"
+            raise PartError(f"{folder / part_files(part, one.kind)[0]}: begins at node {one.first:,}, {rest}")
         nodes += one.rows
     filled = [one for one in records if one.rows] or records[:1]
     common: dict[str, Any] = {"nodes": nodes}

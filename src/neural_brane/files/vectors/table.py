@@ -87,10 +87,8 @@ RECORD = len(MARK) + 64  # bytes of the mark and the digest
 def check_digest(path: Path, found: str, expected: bytes) -> None:
     """Raise an error unless the digest of a file's bytes is the one that the file contains."""
     if found.encode() != expected:
-        raise EmbeddingError(
-            f"{path}: the file is damaged, cut off or changed: it does not match its checksum; make it again, or copy "
-            "it again"
-        )
+        problem = f"{path}: the file is damaged, cut off or changed: it does not match its checksum;"
+        raise EmbeddingError(f"{problem} make it again, or copy it again")
 
 
 def unreadable(path: Path, kind: str, reason: str) -> EmbeddingError:
@@ -140,10 +138,8 @@ def check_titles(path: Path, titles: list[str]) -> None:
     numbered = re.compile(r"d\d+" if "d0" in titles else r".*\d", re.DOTALL)
     others = [title for title in titles if not numbered.fullmatch(title)]
     if 0 < len(others) < len(titles):
-        raise EmbeddingError(
-            f"{path}: columns {', '.join(map(repr, others[:4]))} are not numbered like the dimensions beside them; "
-            "remove them, or rename them if they belong to the vectors"
-        )
+        found = f"{path}: columns {', '.join(map(repr, others[:4]))} are not numbered like the dimensions beside them;"
+        raise EmbeddingError(f"{found} remove them, or rename them if they belong to the vectors")
 
 
 def as_frames(content: Content) -> Iterator[pl.DataFrame]:
