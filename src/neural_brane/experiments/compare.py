@@ -540,14 +540,12 @@ def run(
     if time_limit is not None and not time_limit > 0:
         raise ParameterError(f"time_limit={time_limit}: give seconds above 0, or None")
     meter = Meter(progress, len(store.missing(order.trainings)), "trainings")
-    compute = partial(
-        failures_of, store=store, advance=meter.advance, labels=order.labels, jobs=jobs, timeout=time_limit
-    )
-    failures = compute([one.trainings[0] for one in order.series])
+    train = partial(failures_of, store=store, advance=meter.advance, labels=order.labels, jobs=jobs, timeout=time_limit)
+    failures = train([one.trainings[0] for one in order.series])
     failed = [one for one in order.series if store.path(one.trainings[0]) in failures]
     meter.advance(len(store.missing(training for one in failed for training in one.trainings[1:])))
     others = [one for one in order.series if one not in failed]
-    failures |= compute([one.trainings[number] for number in range(1, order.runs) for one in others])
+    failures |= train([one.trainings[number] for number in range(1, order.runs) for one in others])
     records = [record for training in order.trainings if (record := store.get(training)) is not None]
     machines = {str(record["machine"]): record["machine"] for record in records}
     return Comparison(

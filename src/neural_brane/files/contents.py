@@ -162,14 +162,11 @@ def _identify_npz(path: Path) -> tuple[str, Facts]:
         ours = "adj_indptr" in shapes
         rows, entries = (shapes[f"adj_{name}" if ours else name][0] for name in ("indptr", "data"))
         width = read("attr_shape")
-        return "graph", {  # the number of edges is unknown, because a self-loop has one entry and another edge has two
-            "nodes": rows - 1,
-            "entries of the adjacency": entries,
-            "attributes": 0 if width is None else int(width[1]),
-            "attribute entries": shapes.get("attr_data", (0,))[0],
-            "labels": "labels" in shapes,
-            "made from a table": "encoder" in shapes,
-        }
+        # The number of edges is unknown, because a self-loop has one entry and another edge has two.
+        counts = {"nodes": rows - 1, "entries of the adjacency": entries}
+        counts |= {"attributes": int(width[1]) if width is not None else 0}
+        counts |= {"attribute entries": shapes.get("attr_data", (0,))[0]}
+        return "graph", counts | {"labels": "labels" in shapes, "made from a table": "encoder" in shapes}
     arrays = {name: f"{dtype} {spell_shape(shape)}" for name, (shape, dtype) in headers.items() if name != "checksums"}
     return ("NumPy archive" if headers else "zip archive"), {"arrays": arrays}
 
@@ -255,9 +252,8 @@ def inspect_file(path: Path) -> Report:
             return _inspect_vectors(path)
     lines = [line for line in content.text.split("\n") if line.strip()][:SHOWN]
     edges = read_edges(path)
-    report = Report(
-        path, f"{edges.description}, {content.encoding.description}", rows=[[line] for line in lines], titles=["line"]
-    )
+    description = f"{edges.description}, {content.encoding.description}"
+    report = Report(path, description, rows=[[line] for line in lines], titles=["line"])
     return _add_edges(report, edges)
 
 

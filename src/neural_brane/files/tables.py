@@ -103,10 +103,8 @@ def _single_spaced(data: bytes) -> bytes:
 def _read_columns(data: bytes, columns: list[str], separator: str) -> pl.DataFrame:
     """Split every line into named columns of strings."""
     # The heading fixes the number of columns. Without it, Polars would use that of the first line.
-    heading = separator.join(columns).encode() + b"\n"
-    return pl.read_csv(
-        heading + data, separator=separator, quote_char=None, infer_schema=False, truncate_ragged_lines=True
-    )
+    data = separator.join(columns).encode() + b"\n" + data
+    return pl.read_csv(data, separator=separator, quote_char=None, infer_schema=False, truncate_ragged_lines=True)
 
 
 SEPARATORS = {",": "','", "\t": "a tab", ";": "';'", "|": "'|'"}

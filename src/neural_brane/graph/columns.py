@@ -277,9 +277,8 @@ def infer_columns(
         if name in roles:
             raise GraphError(f"column '{name}' is the {roles[name]} of the nodes, so it cannot be an attribute too")
     given |= {name: ColumnKind("ignored") for name in ignore}
-    return [
-        _describe(frame[name], ColumnKind(roles[name]) if name in roles else given.get(name)) for name in frame.columns
-    ]
+    kinds = {name: ColumnKind(roles[name]) if name in roles else given.get(name) for name in frame.columns}
+    return [_describe(frame[name], kind) for name, kind in kinds.items()]
 
 
 def odd_columns(columns: Iterable[Column]) -> list[str]:

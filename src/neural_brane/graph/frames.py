@@ -262,9 +262,8 @@ def edge_columns(
     if ends[0].dtype != ends[1].dtype:
         ends = [end.cast(pl.String) for end in ends]
     if not same_ids and name_two_kinds(*names[:2]):
-        refuse_shared_ids(
-            ends[0].unique().to_frame("id").join(ends[1].unique().to_frame("id"), on="id")["id"], names, place
-        )
+        sources, targets = (end.unique().to_frame("id") for end in ends)
+        refuse_shared_ids(sources.join(targets, on="id")["id"], names, place)
     weights = None if names[2] is None else column_weights(frame[names[2]], place)
     ignored = [name for name in frame.columns if name not in names]
     return EdgeColumns(ends[0], ends[1], weights, names, ignored)

@@ -174,9 +174,8 @@ def _takes_features(method: Any) -> bool:
 
 def _is_table(source: Any) -> bool:
     """Return whether a value is a DataFrame of pandas or polars."""
-    return is_frame(source) or (
-        package_of(source) == "polars" and hasattr(source, "columns") and hasattr(source, "to_numpy")
-    )
+    of_polars = package_of(source) == "polars" and hasattr(source, "columns") and hasattr(source, "to_numpy")
+    return of_polars or is_frame(source)
 
 
 def _names_like(method: Any, names: list[Any] | None, learned: np.ndarray) -> Any:

@@ -283,9 +283,8 @@ def mean_vector(vectors: np.ndarray | StoredRows) -> np.ndarray:
 def _cosines(block: np.ndarray, rows: np.ndarray, unit: np.ndarray, query: np.ndarray) -> np.ndarray:
     """Return the cosines of pairs: of each number in `rows` of a block with the same place's query, (pairs,)."""
     spans = [slice(at, at + BLOCK_PAIRS) for at in range(0, len(rows), BLOCK_PAIRS)]
-    return np.concatenate(
-        [np.empty(0, np.float32)] + [cosines_of_pairs(block[rows[span]], unit[query[span]]) for span in spans]
-    )
+    found = [cosines_of_pairs(block[rows[span]], unit[query[span]]) for span in spans]
+    return np.concatenate([np.empty(0, np.float32), *found])
 
 
 def _unit(queries: np.ndarray) -> np.ndarray:

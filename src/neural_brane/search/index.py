@@ -59,9 +59,8 @@ class Index:
         return len(self.ids)
 
     def __repr__(self) -> str:
-        return (
-            f"Index({len(self):,} × {self.dim}; {self.lists.nprobe} of {self.lists.nlist} lists, recall {self.recall})"
-        )
+        lists = f"{self.lists.nprobe} of {self.lists.nlist} lists"
+        return f"Index({len(self):,} × {self.dim}; {lists}, recall {self.recall})"
 
     @property
     def dim(self) -> int:

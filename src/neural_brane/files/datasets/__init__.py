@@ -229,7 +229,7 @@ def load(name: str, *, duplicates: Duplicates = "max", self_loops: SelfLoops = "
     if name not in registry():
         raise DatasetError(f"there is no dataset '{name}'{_hint(name, 'choose from')}")
     dataset = registry()[name]
-    paths = {}
+    paths: Any = {}
     for file in dataset.files:
         try:
             paths[file.role] = fetch(dataset, file)
@@ -237,10 +237,7 @@ def load(name: str, *, duplicates: Duplicates = "max", self_loops: SelfLoops = "
             if not file.optional or find(dataset, file)[1] is not None:
                 raise
             warnings.warn(f"'{name}' is loaded without its {file.role}: {error}", stacklevel=2)
-    graph = read_graph(
-        paths["graph"], attributes=paths.get("attributes"), labels=paths.get("labels"), duplicates=duplicates,
-        self_loops=self_loops,
-    )  # fmt: skip
+    graph = read_graph(paths.pop("graph"), **paths, duplicates=duplicates, self_loops=self_loops)
     labels = graph.labels
     if labels is not None and dataset.label_separator:
         labels = np.array([label.partition(dataset.label_separator)[0] for label in labels.tolist()])

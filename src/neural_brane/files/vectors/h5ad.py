@@ -92,11 +92,10 @@ def _write_frame(
 ) -> None:
     group = _mark(file.create_group(name), "dataframe", "0.2.0")
     group.attrs["_index"] = "_index"
-    group.attrs.create("column-order", list(columns) or np.empty(0), dtype=import_h5py().string_dtype())
+    kind = import_h5py().string_dtype()
+    group.attrs.create("column-order", list(columns) or np.empty(0), dtype=kind)
     for title, values in {"_index": index, **columns}.items():
-        texts = _mark(
-            group.create_dataset(title, (len(values),), import_h5py().string_dtype()), "string-array", "0.2.0"
-        )
+        texts = _mark(group.create_dataset(title, (len(values),), kind), "string-array", "0.2.0")
         for at in range(0, len(values), BLOCK_IDS):
             texts[at : at + BLOCK_IDS] = list(map(str, values[at : at + BLOCK_IDS].tolist()))
 
@@ -150,9 +149,8 @@ def _read(path: Path, file: Any) -> VectorTable:
     layer = (_dataset(path, ours[LAYER[0]]), _dataset(path, ours[LAYER[1]])) if LAYER[0] in ours else None
     made = obs.get("made_from")
     made_from = _dataset(path, made, text=True).astype(str) if hasattr(made, "asstr") else None
-    return VectorTable(
-        vectors, words.astype(str) if as_text else parse_ids(words.tolist()), provenance, layer, made_from
-    )
+    ids = words.astype(str) if as_text else parse_ids(words.tolist())
+    return VectorTable(vectors, ids, provenance, layer, made_from)
 
 
 def _choose_table(path: Path, file: Any) -> Any:
