@@ -16,17 +16,9 @@ import torch.distributed as dist
 from torch.distributed import checkpoint as dcp
 from torch.distributed._shard.sharded_tensor import Shard, ShardedTensor
 from torch.distributed._shard.sharded_tensor.metadata import ShardMetadata
-from torch.distributed.checkpoint import FileSystemReader, FileSystemWriter
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.filesystem import _StorageInfo
-from torch.distributed.checkpoint.metadata import (
-    ChunkStorageMetadata,
-    Metadata,
-    MetadataIndex,
-    StorageMeta,
-    TensorProperties,
-    TensorStorageMetadata,
-)
+from torch.distributed.checkpoint.metadata import ChunkStorageMetadata, Metadata, MetadataIndex, StorageMeta
 
 from neural_brane.errors import CheckpointError
 from neural_brane.files.checkpoints import START_AGAIN, require_same
@@ -42,7 +34,7 @@ BLOCK_BYTES = 128 << 20  # bytes of a table per block; PyTorch copies each block
 Layout = dict[str, Any]  # `tensors`: dtype, size and chunks by name; `stored`: the place of each block
 
 
-class Writer(FileSystemWriter):
+class Writer(dcp.FileSystemWriter):
     """Write tensors to a folder, one file per rank; afterwards rank 0 has their `layout`."""
 
     layout: Layout
@@ -64,12 +56,12 @@ class Writer(FileSystemWriter):
                 "chunks": [[list(chunk.offsets), list(chunk.sizes)] for chunk in tensor.chunks],
             }
             for name, tensor in metadata.state_dict_metadata.items()
-            if isinstance(tensor, TensorStorageMetadata)
+            if isinstance(tensor, dcp.metadata.TensorStorageMetadata)
         }
         self.layout = {"tensors": tensors, "stored": stored}
 
 
-class Reader(FileSystemReader):
+class Reader(dcp.FileSystemReader):
     """Read the tensors of a folder by the layout of a `Writer`."""
 
     def __init__(self, folder: Any, layout: Layout):
@@ -85,8 +77,8 @@ class Reader(FileSystemReader):
         tensors: dict[str, Any] = {}
         for name, about in self._layout["tensors"].items():
             chunks = [ChunkStorageMetadata(torch.Size(first), torch.Size(size)) for first, size in about["chunks"]]
-            kind = TensorProperties(dtype=getattr(torch, about["dtype"]))
-            tensors[name] = TensorStorageMetadata(kind, torch.Size(about["size"]), chunks)
+            kind = dcp.metadata.TensorProperties(dtype=getattr(torch, about["dtype"]))
+            tensors[name] = dcp.metadata.TensorStorageMetadata(kind, torch.Size(about["size"]), chunks)
         return Metadata(tensors, storage_data=stored, storage_meta=StorageMeta(load_id=self.load_id))
 
 

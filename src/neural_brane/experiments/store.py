@@ -148,9 +148,8 @@ class Store:
         try:
             record: Record = json.loads(path.read_text(encoding="utf-8"))["record"]
         except (ValueError, KeyError, TypeError) as error:
-            raise BraneError(
-                f"{path}: not the record of a finished training ({error}); remove the file to compute it again"
-            ) from None
+            advice = "remove the file to compute it again"
+            raise BraneError(f"{path}: not the record of a finished training ({error}); {advice}") from None
         return record
 
     def put(self, training: Training, record: Record) -> None:

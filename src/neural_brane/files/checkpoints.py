@@ -126,9 +126,8 @@ def locked(checkpoint: Path) -> Iterator[None]:
         advice = f"wait until it ends, or name another file (if that process has ended, remove {path})"
         raise CheckpointError(f"{checkpoint}: {_holder(path)} is training with this checkpoint; {advice}") from None
     except OSError as error:
-        raise CheckpointError(
-            f"{checkpoint}: no checkpoint can be written there ({error.strerror}); name a file in a writable folder"
-        ) from error
+        mend = "name a file in a writable folder"
+        raise CheckpointError(f"{checkpoint}: no checkpoint can be written there ({error.strerror}); {mend}") from error
     try:
         if not isinstance(lock, SoftFileLock):  # a SoftFileLock writes these lines itself
             path.write_text(f"{os.getpid()}\n{socket.gethostname()}\n")

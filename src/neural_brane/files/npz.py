@@ -108,9 +108,8 @@ class Npz:
             with self._archive.open(f"{name}.npy") as file:
                 return read_array(file, self._archive.getinfo(f"{name}.npy").file_size)
         except ObjectArrayError:
-            raise self._error(
-                f"{self.path}: array '{name}' contains Python objects, which are never read; save numbers or strings"
-            ) from None
+            found = f"{self.path}: array '{name}' contains Python objects, which are never read;"
+            raise self._error(f"{found} save numbers or strings") from None
         except DAMAGE:
             self._refuse(f"array '{name}' cannot be read")
 

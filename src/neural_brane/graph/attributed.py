@@ -404,10 +404,8 @@ class AttributedGraph:
         if edges.ndim != 2 or edges.shape[0] != 2:
             raise GraphError(f"edge_index has shape {edges.shape}; give (2, edges)")
         if labels is not None and labels.size != nodes:
-            warnings.warn(
-                f"y has shape {labels.shape} for {nodes} nodes; it is ignored, because it is not one label per node",
-                stacklevel=2,
-            )
+            mend = "it is ignored, because it is not one label per node"
+            warnings.warn(f"y has shape {labels.shape} for {nodes} nodes; {mend}", stacklevel=2)
             labels = None
         return cls.from_edges(
             edges.T, None if weights is None else weights.reshape(-1), attributes=attributes,

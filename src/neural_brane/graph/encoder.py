@@ -384,9 +384,8 @@ class Encoder:
         except GraphError:
             raise
         except (KeyError, TypeError, ValueError) as error:
-            raise GraphError(
-                f"not a description of an encoder ({type(error).__name__}: {error}); give the dict of Encoder.as_dict"
-            ) from None
+            advice = "give the dict of Encoder.as_dict"
+            raise GraphError(f"not a description of an encoder ({type(error).__name__}: {error}); {advice}") from None
 
 
 def _plain(series: pl.Series, rule: Column | AnyEncoder) -> pl.Series:

@@ -38,9 +38,8 @@ def require_memory(needed: int, what: str, advice: str, *, room: int | None = No
     """Raise an error if `needed` bytes exceed `room`, which is the available memory by default."""
     room = available() if room is None else room
     if room is not None and needed > room:
-        raise OutOfMemoryError(
-            f"{what} needs {show_size(needed)} of memory, but only {show_size(room)} is available; {advice}"
-        )
+        found = f"{what} needs {show_size(needed)} of memory, but only {show_size(room)} is available;"
+        raise OutOfMemoryError(f"{found} {advice}")
 
 
 def show_size(count: float) -> str:

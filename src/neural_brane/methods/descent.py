@@ -28,9 +28,8 @@ def import_torch() -> Any:
     try:
         import torch
     except ImportError as error:
-        raise DependencyError(
-            "this method learns with PyTorch, which is not installed; run: pip install 'neural-brane[torch]'"
-        ) from error
+        advice = "run: pip install 'neural-brane[torch]'"
+        raise DependencyError(f"this method learns with PyTorch, which is not installed; {advice}") from error
     return torch
 
 

@@ -312,9 +312,8 @@ def _attributes(
         warnings.warn(f"{path}: nodes have data beside '{ATTRIBUTES}'; ignored {', '.join(others[:5])}", stacklevel=5)
     if None in bags:
         at = bags.index(None)
-        raise GraphError(
-            f"the attributes of node {ids[at].item()!r} are {str(texts[at])[:40]!r}; they must be a JSON list or object"
-        )
+        advice = "they must be a JSON list or object"
+        raise GraphError(f"the attributes of node {ids[at].item()!r} are {str(texts[at])[:40]!r}; {advice}")
     if names is None:
         known = {node: bag for node, bag in zip(ids.tolist(), bags, strict=True) if bag}
         return *attribute_matrix(known, None, ids), None

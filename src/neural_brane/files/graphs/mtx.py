@@ -66,9 +66,8 @@ def _read(path: Path) -> tuple[Any, dict[str, list[Any]]]:
     content = read_unpacked(path, "Matrix Market file").replace(b"\r\n", b"\n")
     if not content.startswith(BANNER):
         found = recognise(content[:4096]).kind if content else "nothing"
-        raise GraphError(
-            f"{path}: found {found}, expected Matrix Market, which begins with {BANNER.decode()}; rename or convert it"
-        )
+        problem = f"{path}: found {found}, expected Matrix Market, which begins with {BANNER.decode()};"
+        raise GraphError(f"{problem} rename or convert it")
     head = _read_head(path, content)
     _check_lines(path, content, head)
     try:

@@ -91,9 +91,8 @@ class Database:
             import duckdb
             import pyarrow
         except ImportError:
-            raise DependencyError(
-                "sharding files needs DuckDB, which is not installed; run: pip install 'neural-brane[shards]'"
-            ) from None
+            advice = "run: pip install 'neural-brane[shards]'"
+            raise DependencyError(f"sharding files needs DuckDB, which is not installed; {advice}") from None
         self._pyarrow, self._error, self._full = pyarrow, duckdb.Error, duckdb.OutOfMemoryException
         self._columns: dict[str, dict[str, bool]] = {}  # table → column → True if it contains strings
         most = max(memory // PER_THREAD, 1)
@@ -123,9 +122,8 @@ class Database:
         try:
             yield
         except self._full as error:
-            raise ShardError(
-                f"the memory or the disk is too small ({str(error).splitlines()[0]}); raise --memory or free disk space"
-            ) from None
+            advice = "raise --memory or free disk space"
+            raise ShardError(f"the memory or the disk is too small ({str(error).splitlines()[0]}); {advice}") from None
         except self._error as error:
             raise ShardError(f"DuckDB failed: {str(error).splitlines()[0]}") from error
 

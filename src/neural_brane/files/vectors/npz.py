@@ -135,9 +135,8 @@ def _mapped(path: Path) -> np.ndarray:
             if length != member.file_size - (offset - begin) or offset + length > os.fstat(file.fileno()).st_size:
                 raise ValueError("the file is cut off or damaged")
     except npz.DAMAGE as failure:
-        raise EmbeddingError(
-            f"{path}: its vectors cannot be mapped ({failure}); write it again with Embedding.load(…).save('v.npz')"
-        ) from None
+        advice = "write it again with Embedding.load(…).save('v.npz')"
+        raise EmbeddingError(f"{path}: its vectors cannot be mapped ({failure}); {advice}") from None
     return np.memmap(path, NUMBERS, "r", offset, shape) if length else np.zeros(shape, NUMBERS)
 
 

@@ -467,9 +467,8 @@ class PartWriter:
 def check_replaceable(folder: Path) -> None:
     """Raise an error if the folder has a manifest of other data, such as shards of a graph, which would be lost."""
     if (folder / MANIFEST).is_file() and not VectorManifest.begins(folder):
-        raise PartError(
-            f"{folder}: its {MANIFEST} does not describe vectors, or is damaged; choose another folder, or remove it"
-        )
+        advice = "choose another folder, or remove it"
+        raise PartError(f"{folder}: its {MANIFEST} does not describe vectors, or is damaged; {advice}")
 
 
 def finish(

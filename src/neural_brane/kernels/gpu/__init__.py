@@ -6,20 +6,8 @@ import numpy as np
 import torch
 
 from neural_brane.errors import ParameterError
-from neural_brane.kernels.gpu import large, small
-from neural_brane.kernels.gpu.bundles import (
-    DEFAULT,
-    DEVICE,
-    INTERPRETED,
-    Allocate,
-    Change,
-    Limits,
-    Pooled,
-    Shape,
-    Spans,
-    TablePair,
-    empty,
-)
+from neural_brane.kernels.gpu import bundles, large, small
+from neural_brane.kernels.gpu.bundles import DEFAULT, DEVICE, INTERPRETED, Allocate, Limits, Shape, TablePair, empty
 from neural_brane.kernels.gpu.large import LargeLayer, NodeLayer
 from neural_brane.kernels.gpu.layer import Context, Gather, LayerStep, decay_of
 from neural_brane.kernels.gpu.pool import POOL_WARPS, NodePlan, Plan, PoolWork, find_hubs, locate
@@ -145,7 +133,7 @@ class Trainer:
             self.layer.pool(step, spans)
             self.layer.step(step, rate)
             if self.gather:
-                self.gather(step, Change(self.layer.gradient, self.layer.winner, rate), spans)
+                self.gather(step, bundles.Change(self.layer.gradient, self.layer.winner, rate), spans)
         if self.decay != 1:
             self.model.attribute_table.mul_(self.decay**count)
             self.model.neighbour_table.mul_(self.decay**count)
@@ -172,7 +160,7 @@ def embed(
     pooled, winner = allocate(count, shape.width), allocate(count, shape.width, dtype=torch.int32)
     work = PoolWork.of(shape, settings)
     pool_kernel[count, work.strips()](
-        TablePair.of(model, bags, shape), Spans(starts, sizes, count), Pooled(pooled, None, winner),
+        TablePair.of(model, bags, shape), bundles.Spans(starts, sizes, count), bundles.Pooled(pooled, None, winner),
         WORK=work, num_warps=POOL_WARPS,
     )  # fmt: skip
     return pooled[:, shape.columns()]
