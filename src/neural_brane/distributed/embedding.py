@@ -75,8 +75,7 @@ class Metrics:
     ):
         reports = rank == 0
         self.batch, self.steps, epochs, nodes, self.ranks = sizes
-        self.restarts = 0
-        self._clock = clock
+        self.restarts, self._clock = 0, clock
         total = self.steps * self.batch
         self._meter = Meter(report if reports else None, total, "triplets", epochs=epochs, nodes=nodes)
         self._target = None if target is None or not reports else Path(target)

@@ -277,13 +277,11 @@ def write_comparison(comparison: Comparison, path: Path) -> None:
         body = f"<p>{escape(task.judged)}</p>{figure}<h3>All measures</h3>{_table(task, standings)}"
         tasks.append(Section(name, task.about.capitalize(), body))
     write_page(
-        path,
-        title=f"{comparison.graph['name']}: which method is best on this graph",
-        lead=f"<strong>{escape(comparison.advice)}</strong>",
-        warning=" · ".join(comparison.notes),
+        path, title=f"{comparison.graph['name']}: which method is best on this graph",
+        lead=f"<strong>{escape(comparison.advice)}</strong>", warning=" · ".join(comparison.notes),
         tiles=_tiles(comparison),
         sections=[*tasks, Section("method", "How the scores were measured", _method(comparison))],
-    )
+    )  # fmt: skip
 
 
 def _tiles(comparison: Comparison) -> list[tuple[str, str]]:
@@ -576,10 +574,8 @@ def _standing(series: Series, task: Task, store: Store, failures: dict[Path, str
         if values:
             measures[name] = Repeats(tuple(values))
     return Standing(
-        method=series.method,
-        measures=measures,
+        method=series.method, measures=measures,
         ranked_by=max((name for name in task.ranked_by if name in measures), key=lambda name: measures[name].mean),
         seconds=Repeats(tuple(record["seconds"] for record in records)),
-        peak_mb=max(record["peak_mb"] for record in records),
-        learns_labels=learns_labels,
-    )
+        peak_mb=max(record["peak_mb"] for record in records), learns_labels=learns_labels,
+    )  # fmt: skip

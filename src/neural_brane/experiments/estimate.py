@@ -110,12 +110,10 @@ def _archive(path: Path) -> Source | None:
         return None
     texts = [headers[name] for name in ("ids", "attribute_names", "labels") if name in headers]
     sizes = Sizes(
-        nodes=nodes,
-        edges=adjacency[0][0] // 2,
-        attributes=columns,
+        nodes=nodes, edges=adjacency[0][0] // 2, attributes=columns,
         attribute_entries=attributes[0][0] if attributes else 0,
         text_bytes=sum(math.prod(shape) * kind.itemsize for shape, kind in texts if kind.kind == "U"),
-    )
+    )  # fmt: skip
     return Source(sizes, 16 * max(sizes.links, sizes.attribute_entries))
 
 

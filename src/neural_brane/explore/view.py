@@ -257,11 +257,9 @@ CLEAR = 0.6  # a label names a region if at least this share of its nodes has th
 WORDS = 2  # most attributes in the name of a region
 
 TITLES = {
-    "label": "label",
-    "cluster": "cluster of similar vectors",
-    "degree": "number of neighbours",
+    "label": "label", "cluster": "cluster of similar vectors", "degree": "number of neighbours",
     "length": "length of the vector",
-}
+}  # fmt: skip
 LISTS = ("links", "attributes", "nearest", "count")  # questions about nodes that the request lists
 
 Answer = dict[str, Any]
@@ -315,11 +313,9 @@ class View:
         """Return the names of all nodes and attributes; for each attribute, its number of nodes and its weight."""
         nodes = self.nodes
         return {
-            "ids": nodes.names.to_list(),
-            "attributes": nodes.attribute_names.to_list(),
-            "holders": nodes.holders.astype(np.uint32),
-            "weights": weigh_attributes(nodes.holders, len(nodes)),
-        }
+            "ids": nodes.names.to_list(), "attributes": nodes.attribute_names.to_list(),
+            "holders": nodes.holders.astype(np.uint32), "weights": weigh_attributes(nodes.holders, len(nodes)),
+        }  # fmt: skip
 
     def points(self, run: int, layout: str) -> np.ndarray:
         """Return the positions of the nodes: (2, nodes) float32, all x, then all y."""

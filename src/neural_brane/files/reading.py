@@ -105,8 +105,7 @@ class _Decoder:
     """Convert bytes in any encoding to UTF-8 with line feeds, piece by piece."""
 
     def __init__(self, file: Unpacked, encoding: Encoding) -> None:
-        self._file = file
-        self._encoding = encoding
+        self._file, self._encoding = file, encoding
         self._decoder = None if encoding.name == "utf-8" else codecs.getincrementaldecoder(encoding.name)()
         self._cut_character = b""  # first bytes of a character that continues in the next piece
         self._cut_line_end = b""  # carriage return at the end, if the next piece may begin with the line feed
@@ -237,9 +236,7 @@ class Unpacked:
         self.path = Path(path)
         self.what = what
         self.from_input = str(path) == STANDARD_INPUT
-        self._streamed = streamed
-        self._done = 0
-        self._head = b""
+        self._streamed, self._done, self._head = streamed, 0, b""
         self._closing: list[Callable[[], Any]] = []
         try:
             self._packed = self._open()

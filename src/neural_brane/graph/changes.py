@@ -140,9 +140,8 @@ class Changes:
 
 def find_changes(before: AttributedGraph, after: AttributedGraph) -> Changes:
     """Return the changes between two graphs; raise an error if they have no node in common."""
-    changes = Changes(
-        before, after, locate(before.ids, after.ids), locate(before.attribute_names, after.attribute_names)
-    )
+    attributes = locate(before.attribute_names, after.attribute_names)
+    changes = Changes(before, after, locate(before.ids, after.ids), attributes)
     if changes.new.all():
         raise GraphError(
             f"no node of graph '{after.name}' (such as {after.ids[0].item()!r}) is in the earlier graph of "

@@ -79,11 +79,9 @@ class DNGR(backend.Network):
 
     steps: int = whole("Number of steps of the surfer.", default=3)
     restart: float = number(
-        "Probability of returning to the start instead of a step, the paper's 1 − alpha.",
-        default=0.02,
-        least=0,
+        "Probability of returning to the start instead of a step, the paper's 1 − alpha.", default=0.02, least=0,
         below=1,
-    )
+    )  # fmt: skip
     row_entries: int | None = whole(
         "Numbers kept of each row. None: 12 million for all nodes together, at least 100 each.", default=None
     )

@@ -90,13 +90,11 @@ class HNE(InductiveEmbedder):
         pairs = 2 * self._batch(sizes.edges)
         nodes = min(2 * pairs, n)
         matrices = {"matrices": 8 * entries + 12 * sizes.links}
+        tables = {"tables": 5 * SINGLE * width * self.dim}  # the map, its gradient, Adam's two means and one step
+        batches = SINGLE * self.dim * (2 * pairs + nodes) + 16 * DOUBLE * pairs + 24 * nodes * entries // n
         return {
             "weighing attributes": {"matrices": 2 * WEIGHED * max(entries, sizes.links)},
-            "training": matrices
-            | {
-                "tables": 5 * SINGLE * width * self.dim,  # the map, its gradient, Adam's two means and one step
-                "batches": SINGLE * self.dim * (2 * pairs + nodes) + 16 * DOUBLE * pairs + 24 * nodes * entries // n,
-            },
+            "training": matrices | tables | {"batches": batches},
             "vectors": matrices | {"vectors": SINGLE * (n + width) * self.dim},
         }
 

@@ -74,8 +74,7 @@ class NodeEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     """
 
     def __init__(self, graph: Any, method: Embedder | None = None):
-        self.graph = graph
-        self.method = method
+        self.graph, self.method = graph, method
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
         """Return the transformer after learning from the graph; X may be ids of nodes, but X and y have no effect."""

@@ -52,11 +52,9 @@ class TriDNR(SkipGramEmbedder):
     trial = {"walks_per_node": 1}
 
     text_weight: float = number(
-        "Share of pairs drawn from documents, the paper's alpha; the others come from walks.",
-        default=0.5,
-        least=0,
+        "Share of pairs drawn from documents, the paper's alpha; the others come from walks.", default=0.5, least=0,
         below=1,
-    )
+    )  # fmt: skip
     walks_per_node: int | None = whole(
         "Walks that start at each node. None: 10, or more in a small graph, for at least 30,000 walks in total.",
         default=None,

@@ -94,10 +94,7 @@ class WalkSampler:
     """
 
     def __init__(self, adjacency: sparse.csr_array, *, length: int, p: float = 1.0, q: float = 1.0, seed: int = 0):
-        self.length = length
-        self.p = p
-        self.q = q
-        self.seed = seed
+        self.length, self.p, self.q, self.seed = length, p, q, seed
         self._neighbours = neighbour_table(adjacency)
         self._starts = np.random.default_rng(seed).permutation(adjacency.shape[0]).astype(np.int32)
 
@@ -264,8 +261,7 @@ class HopSampler:
     """
 
     def __init__(self, adjacency: sparse.csr_array, *, hops: int, seed: int):
-        self.hops = hops
-        self.seed = seed
+        self.hops, self.seed = hops, seed
         nodes = adjacency.shape[0]
         self.sizes = np.zeros((nodes, hops + 1))
         links = (adjacency.indptr.astype(np.int64), adjacency.indices)

@@ -99,12 +99,10 @@ FORMATS = (
     ),
 )  # fmt: skip
 TEXT = Format(
-    (),
-    f"edges as lines `u v` or `u v weight`, or as a table ({', '.join(ENDINGS)})",
+    (), f"edges as lines `u v` or `u v weight`, or as a table ({', '.join(ENDINGS)})",
     lambda path, options: read_graph_text(path, options.files, options.rules, options.edges),
-    takes=("attributes", "labels", *EDGES),
-    packed=True,
-)
+    takes=("attributes", "labels", *EDGES), packed=True,
+)  # fmt: skip
 READABLE = tuple(suffix for format in FORMATS for suffix in format.suffixes)
 WRITABLE = tuple(suffix for format in FORMATS if format.write for suffix in format.suffixes)
 

@@ -178,11 +178,9 @@ TABS = VectorFormat(
     refuses="that are empty or contain tabs or line ends", accepts=is_field,
 )  # fmt: skip
 COMMAS = VectorFormat(
-    ".csv",
-    "comma-separated: header 'id d0 d1 …', a line per node",
-    read_csv,
+    ".csv", "comma-separated: header 'id d0 d1 …', a line per node", read_csv,
     lambda content, path: write_table(content, path, ",", "necessary"),
-)
+)  # fmt: skip
 
 # PostgreSQL's COPY reads lines `id<TAB>[v1,v2,…]` into a table of the extension pgvector. It escapes characters that
 # would end a field or a line with a backslash; `\N` is a missing value.
