@@ -163,15 +163,10 @@ def show_measures(task: Task, standings: Sequence[Standing]) -> None:
 
     scored = [one for one in standings if not one.failure]
     measured = [name for name in task.measures if any(name in one.measures for one in scored)]
-    rows = [
-        (
-            one.name,
-            *(three_digits(one.measures[name].mean) if name in one.measures else "-" for name in measured),
-            short_time(one.seconds.mean),
-            f"{one.peak_mb:,.0f}",
-        )
-        for one in scored
-    ]
+    rows = []
+    for one in scored:
+        scores = (three_digits(one.measures[name].mean) if name in one.measures else "-" for name in measured)
+        rows.append((one.name, *scores, short_time(one.seconds.mean), f"{one.peak_mb:,.0f}"))
     columns = [task.measures[name].removeprefix("AUC by ") for name in measured]
     if rows:
         show_table(("method", *columns, "seconds", "MB"), rows, right=(*columns, "seconds", "MB"))
@@ -243,14 +238,10 @@ def space(method: type[Embedder], settings: list[str], grid: list[str]) -> tuple
 def show_candidates(results: list[Candidate]) -> None:
     """Print the candidates, best first; raise an error if none could be trained."""
     names = tuple(results[0].parameters)
-    rows = [
-        (
-            *(f"{one.parameters[name]}" for name in names),
-            f"{one.seconds:.1f}" if one.macro else "",
-            f"{one.score:.4f} ± {one.sd:.4f}" if one.macro else one.failure,
-        )
-        for one in results
-    ]
+    rows = []
+    for one in results:
+        found = (f"{one.seconds:.1f}", f"{one.score:.4f} ± {one.sd:.4f}") if one.macro else ("", one.failure)
+        rows.append((*(f"{one.parameters[name]}" for name in names), *found))
     show_table((*names, "seconds", "validation Macro-F1"), rows, right=(*names, "seconds"))
     if not results[0].macro:
         raise ParameterError(f"no candidate could be trained; the first failed with: {results[0].failure}")

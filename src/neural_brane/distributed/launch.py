@@ -193,10 +193,9 @@ def start(ranks: int, arguments: Sequence[str], *, restarts: int = RESTARTS) -> 
         rank, failure = min(error.failures.items(), key=lambda one: one[1].timestamp)
         code = failure.exitcode
         cause = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        raise BraneError(
-            f"rank {rank} ended with {cause} after {restarts} restarts of all {ranks} ranks; run the same command "
-            "again to resume from the last checkpoint, if there is one"
-        ) from None
+        found = f"rank {rank} ended with {cause} after {restarts} restarts of all {ranks} ranks"
+        advice = "run the same command again to resume from the last checkpoint, if there is one"
+        raise BraneError(f"{found}; {advice}") from None
     except SignalException as stop:
         return 2 if stop.sigval == FINAL else 128 + stop.sigval
     return 0

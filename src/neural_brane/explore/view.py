@@ -100,10 +100,8 @@ class Nodes:
         if not 0 <= column < len(self.attribute_names):
             raise ParameterError(f"attribute {column} is out of range; there are {len(self.attribute_names)}, from 0")
         span = slice(*self._by_attribute.indptr[column : column + 2])
-        return {
-            "rows": self._by_attribute.indices[span].astype(np.uint32),
-            "amounts": self._by_attribute.data[span].astype(np.float32),
-        }
+        rows, amounts = self._by_attribute.indices[span], self._by_attribute.data[span]
+        return {"rows": rows.astype(np.uint32), "amounts": amounts.astype(np.float32)}
 
     @cached_property
     def _by_attribute(self) -> sparse.csc_array:
@@ -114,11 +112,8 @@ class Nodes:
         rows = np.unique(rows)
         found = np.bincount(self.attributes[rows].indices, minlength=len(self.attribute_names))
         columns = np.flatnonzero(found)
-        return {
-            "columns": columns.astype(np.uint32),
-            "found": found[columns].astype(np.uint32),
-            "edges": count_edges(self.adjacency[rows][:, rows]),
-        }
+        counts = {"columns": columns.astype(np.uint32), "found": found[columns].astype(np.uint32)}
+        return counts | {"edges": count_edges(self.adjacency[rows][:, rows])}
 
 
 def count_edges(adjacency: sparse.csr_array) -> int:

@@ -71,12 +71,9 @@ def require_same(path: Path, was: Mapping[str, Any], now: Mapping[str, Any], fre
         if was["libraries"].get(name) != now["libraries"].get(name)
     ]
     if changed or was["code"]["behaviour"] != now["code"]["behaviour"]:
-        warnings.warn(
-            f"{path}: the run resumes with other libraries or on another processor "
-            f"({', '.join(changed) or 'the same libraries'}); the last bits of its vectors may differ from those of an "
-            "uninterrupted run",
-            stacklevel=2,
-        )
+        found = f"with other libraries or on another processor ({', '.join(changed) or 'the same libraries'})"
+        bits = "the last bits of its vectors may differ from those of an uninterrupted run"
+        warnings.warn(f"{path}: the run resumes {found}; {bits}", stacklevel=2)
 
 
 def _same_code(was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:

@@ -302,11 +302,10 @@ class Unpacked:
             raise self._damaged(error) from None
         self._done += len(data)
         if self._done > self._limit:
-            raise GraphError(
-                f"{self.path}: the {self.what} has more than {self._limit:,} bytes"
-                f"{' after decompression' if self.packing else ''}, too many for the memory of this machine; "
-                "give a smaller file, or one in Parquet"
-            )
+            found = f"{self.path}: the {self.what} has more than {self._limit:,} bytes"
+            found += " after decompression" if self.packing else ""
+            advice = "give a smaller file, or one in Parquet"
+            raise GraphError(f"{found}, too many for the memory of this machine; {advice}")
         return data
 
     def _damaged(self, error: Exception) -> GraphError:

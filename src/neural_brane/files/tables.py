@@ -302,11 +302,9 @@ def _parse_carefully(path: Path, block: Block, dialect: Dialect) -> tuple[pl.Dat
                 shown = dialect.separator.join(row)
                 shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
                 separator = SEPARATORS.get(dialect.separator, repr(dialect.separator))
-                raise GraphError(
-                    f"{path}:{line}: the line has {len(row)} field{'s' if len(row) > 1 else ''} ({shown!r}), but the "
-                    f"first has {dialect.columns}, separated by {separator}; give all lines the same number, or put "
-                    f"quotes around a field that contains {separator}"
-                )
+                found = f"the line has {len(row)} field{'s' if len(row) > 1 else ''} ({shown!r}), but the first has"
+                advice = f"give all lines the same number, or put quotes around a field that contains {separator}"
+                fail(path, line, f"{found} {dialect.columns}, separated by {separator}; {advice}")
             line = block.line + reader.line_num
     except csv.Error as error:
         advice = "close every quoted field, and write a quote inside one as two"

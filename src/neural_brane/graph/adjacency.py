@@ -70,14 +70,9 @@ def _assemble_by_sorting(ends: np.ndarray, weights: np.ndarray | None, nodes: in
     low, weights = merge(low, weights, rules.duplicates)
     low, high = np.divmod(low, max(nodes, 1))
     mirrored = low != high
-    matrix = sparse.coo_array(
-        (
-            np.concatenate([weights, weights[mirrored]]),
-            (np.concatenate([low, high[mirrored]]), np.concatenate([high, low[mirrored]])),
-        ),
-        shape=(nodes, nodes),
-    )
-    return compact(matrix.tocsr())
+    ends = np.concatenate([low, high[mirrored]]), np.concatenate([high, low[mirrored]])
+    both = np.concatenate([weights, weights[mirrored]])
+    return compact(sparse.coo_array((both, ends), shape=(nodes, nodes)).tocsr())
 
 
 def merge(keys: np.ndarray, weights: np.ndarray, duplicates: Duplicates) -> tuple[np.ndarray, np.ndarray]:
@@ -98,19 +93,14 @@ def compact(matrix: sparse.csr_array) -> sparse.csr_array:
     """Return a CSR matrix as float32, with int32 indices if they fit; copy only arrays that must change."""
     small = max(matrix.nnz, *matrix.shape) <= np.iinfo(np.int32).max
     kind = np.int32 if small else np.int64
-    parts = (
-        matrix.data.astype(np.float32, copy=False),
-        matrix.indices.astype(kind, copy=False),
-        matrix.indptr.astype(kind, copy=False),
-    )
-    return sparse.csr_array(parts, shape=matrix.shape)
+    indices, indptr = (array.astype(kind, copy=False) for array in (matrix.indices, matrix.indptr))
+    return sparse.csr_array((matrix.data.astype(np.float32, copy=False), indices, indptr), shape=matrix.shape)
 
 
 def is_symmetric(matrix: sparse.csr_array, *, entries_per_strip: int = ENTRIES_PER_STRIP) -> bool:
     """Return whether a square, sorted CSR matrix without repeats is symmetric; compare in strips to save memory."""
     nodes = matrix.shape[0]
-    strips = 1 + matrix.nnz // entries_per_strip
-    cuts = np.linspace(0, nodes, strips + 1).astype(int)
+    cuts = np.linspace(0, nodes, 2 + matrix.nnz // entries_per_strip).astype(int)
     for start, stop in pairwise(cuts):
         first, last = matrix.indptr[start], matrix.indptr[stop]
         mirror = matrix[:, start:stop].T.tocsr()

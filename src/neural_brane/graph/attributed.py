@@ -88,10 +88,8 @@ class AttributedGraph:
 
     def __repr__(self) -> str:
         classes = "" if self.labels is None else f", {len(self.classes)} classes"
-        return (
-            f"AttributedGraph('{self.name}': {len(self)} nodes, {self.edges} edges, "
-            f"{len(self.attribute_names)} attributes{classes})"
-        )
+        attributes = f"{len(self.attribute_names)} attributes{classes}"
+        return f"AttributedGraph('{self.name}': {len(self)} nodes, {self.edges} edges, {attributes})"
 
     @property
     def edges(self) -> int:

@@ -143,11 +143,9 @@ def find_changes(before: AttributedGraph, after: AttributedGraph) -> Changes:
     attributes = locate(before.attribute_names, after.attribute_names)
     changes = Changes(before, after, locate(before.ids, after.ids), attributes)
     if changes.new.all():
-        raise GraphError(
-            f"no node of graph '{after.name}' (such as {after.ids[0].item()!r}) is in the earlier graph of "
-            f"{len(before):,} nodes (such as {before.ids[0].item()!r}), so its training cannot be continued; give the "
-            "changed graph the same ids, or start again with fit(graph)"
-        )
+        found = f"no node of graph '{after.name}' (such as {after.ids[0].item()!r}) is in the earlier graph of"
+        earlier = f"{len(before):,} nodes (such as {before.ids[0].item()!r}), so its training cannot be continued;"
+        raise GraphError(f"{found} {earlier} give the changed graph the same ids, or start again with fit(graph)")
     return changes
 
 

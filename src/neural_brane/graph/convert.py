@@ -46,11 +46,9 @@ def as_graph(source: Any, *, encoder: Encoder | None = None) -> AttributedGraph:
         return AttributedGraph.from_geometric(source)
     if _is_matrix(source):
         if source.ndim == 2 and source.shape[0] != source.shape[1]:
-            raise GraphError(
-                f"a matrix of {source.shape[0]} x {source.shape[1]} is no adjacency; for links between two kinds of "
-                "nodes, give edges whose ids have a prefix for each kind; for attributes, give a pair (adjacency, "
-                "attributes), or use Attributes, which needs no links"
-            )
+            links = "for links between two kinds of nodes, give edges whose ids have a prefix for each kind"
+            pair = "for attributes, give a pair (adjacency, attributes), or use Attributes, which needs no links"
+            raise GraphError(f"a matrix of {source.shape[0]} x {source.shape[1]} is no adjacency; {links}; {pair}")
         return AttributedGraph.from_sparse(source)
     if package in TABLES and known_pair(list(map(str, as_frame(source, "edges").table.columns))):
         return AttributedGraph.from_frames(source)

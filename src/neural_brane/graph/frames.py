@@ -272,11 +272,10 @@ def edge_columns(
 def refuse_shared_ids(shared: Any, names: tuple[str, str, str | None], place: Place) -> None:
     """Raise an error if two kinds of nodes share ids."""
     if len(shared):
-        raise GraphError(
-            f"{place.where}: {len(shared):,} ids, such as {shared[0]!r}, stand in both column '{names[0]}' and column "
-            f"'{names[1]}', which seem to be two kinds of nodes; write a prefix before the ids of each kind, as in "
-            f"'{names[0]} {shared[0]}', or say that they are one kind with same_ids=True (--same-ids)"
-        )
+        both = f"stand in both column '{names[0]}' and column '{names[1]}', which seem to be two kinds of nodes;"
+        prefix = f"write a prefix before the ids of each kind, as in '{names[0]} {shared[0]}',"
+        advice = f"{prefix} or say that they are one kind with same_ids=True (--same-ids)"
+        raise GraphError(f"{place.where}: {len(shared):,} ids, such as {shared[0]!r}, {both} {advice}")
 
 
 @dataclass(frozen=True, slots=True)

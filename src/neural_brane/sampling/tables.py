@@ -108,11 +108,9 @@ def triplet_tables(
     weights = degree.astype(np.float64) ** negative_power
     anchors = _rankable(adjacency, degree, weights, allow_self_negative)
     if len(anchors) == 0:
-        raise GraphError(
-            f"nothing to rank: none of the {adjacency.shape[0]:,} nodes ({adjacency.nnz:,} adjacency entries) has both "
-            "a neighbour and a linked node that is not its neighbour; give a graph with two linked nodes without an "
-            "edge between them"
-        )
+        nodes = f"none of the {adjacency.shape[0]:,} nodes ({adjacency.nnz:,} adjacency entries)"
+        found = f"nothing to rank: {nodes} has both a neighbour and a linked node that is not its neighbour"
+        raise GraphError(f"{found}; give a graph with two linked nodes without an edge between them")
     if among is not None and among[anchors].any():
         anchors = anchors[among[anchors]]
     return TripletTables(*neighbour_table(adjacency), anchors, weights), alias_table(weights)

@@ -135,14 +135,10 @@ def data(results: Results) -> str:
     """Return the table of the datasets: sizes, connected components and digest."""
     names = ("name", "nodes", "edges", "attributes", "classes", "components", "largest_component", "digest")
     heads = [Head(name.replace("_", " "), "text" if name in ("name", "digest") else "number") for name in names]
-    rows = [
-        [
-            text(facts["name"]),
-            *(number(facts.get(name), f"{facts[name]:,}" if name in facts else NONE) for name in names[1:-1]),
-            text(facts["digest"]),
-        ]
-        for facts in results.data.values()
-    ]
+    rows = []
+    for facts in results.data.values():
+        counts = (number(facts.get(name), f"{facts[name]:,}" if name in facts else NONE) for name in names[1:-1])
+        rows.append([text(facts["name"]), *counts, text(facts["digest"])])
     return table(heads, rows)
 
 
@@ -243,16 +239,10 @@ def write_report(results: Results, figures: dict[str, Path], path: Path, *, trai
 
 
 def _sections(results: Results, figures: dict[str, Path]) -> list[Section]:
-    drawn = [
-        Section(
-            name,
-            title,
-            f"<figure>{inline(figures[name])}<figcaption>{escape(caption)}</figcaption></figure>"
-            + (score_table(results, name) if name in MEASURES else ""),
-        )
-        for name, (title, caption) in FIGURES.items()
-        if name in figures
-    ]
+    drawn = []
+    for name, (title, caption) in ((name, words) for name, words in FIGURES.items() if name in figures):
+        figure = f"<figure>{inline(figures[name])}<figcaption>{escape(caption)}</figcaption></figure>"
+        drawn.append(Section(name, title, figure + (score_table(results, name) if name in MEASURES else "")))
     failed = "".join(
         f"<li>{escape(one['method'])} on {escape(one['dataset'])}, run {one['seed']}: {escape(one['failure'])}</li>"
         for one in results.failures

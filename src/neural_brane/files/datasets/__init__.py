@@ -174,10 +174,8 @@ def _retrieve(file: File, draft: Path, largest: int = LARGEST) -> None:
 def _absent(dataset: Dataset, file: File, why: str) -> str:
     own = _own(dataset, file)
     setting = "" if own else f", or set {FOLDER_VARIABLE} to a folder that has {dataset.name}/{file.name}"
-    return (
-        f"dataset '{dataset.name}' needs {file.name} ({file.hash}), which is not here {why}; "
-        f"put it in {(own or _cached(dataset, file)).parent}{setting}"
-    )
+    advice = f"put it in {(own or _cached(dataset, file)).parent}{setting}"
+    return f"dataset '{dataset.name}' needs {file.name} ({file.hash}), which is not here {why}; {advice}"
 
 
 __all__ = ["Listing", "list_datasets", "load", "read", "read_labels", "read_targets", "source_files", "synthetic"]

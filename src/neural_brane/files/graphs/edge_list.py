@@ -92,10 +92,8 @@ def _read_lines(file: Unpacked) -> Edges:
 
 def header_warning(path: Path, nodes: int, edges: int) -> str:
     """Return a warning that the header could be an edge: it counts more nodes than the lines below it name."""
-    return (
-        f"{path}: the first line, '{nodes} {edges}', is read as a header: {nodes} nodes, 0 to {nodes - 1}, and "
-        f"{edges} edges; if it is an edge, move it further down"
-    )
+    counts = f"{nodes} nodes, 0 to {nodes - 1}, and {edges} edges; if it is an edge, move it further down"
+    return f"{path}: the first line, '{nodes} {edges}', is read as a header: {counts}"
 
 
 def refuse_header(path: Path, line: int, announced: int, follow: int) -> Never:
