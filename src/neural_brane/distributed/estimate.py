@@ -74,8 +74,7 @@ def distinct(items: float, draws: float) -> float:
 def row_bytes(settings: dict[str, Any]) -> tuple[int, int]:
     """Return the bytes of a row of P and of a row of P', as ranks keep and send them."""
     own = settings["attribute_dim"]
-    other = settings["dim"] - settings["spectral_dim"] - own
-    return SINGLE * padded(own), SINGLE * padded(other)
+    return SINGLE * padded(own), SINGLE * padded(settings["dim"] - settings["spectral_dim"] - own)
 
 
 def traffic_of(rows: BatchRows, settings: dict[str, Any], ranks: int) -> Traffic:

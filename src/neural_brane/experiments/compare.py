@@ -126,27 +126,30 @@ class Comparison:
 
     @property
     def advice(self) -> str:
-        """A sentence that names the best method of every task."""
-        return advise(self)
+        """A sentence that names the best method of each task, and a much faster one that is nearly as good."""
+        best = {task: first for task in self.standings if (first := self.best(task)) is not None}
+        if not best:
+            (first, *_), *_ = self.standings.values()
+            return f"No method could be trained. The first error: {first.failure}."
+        uses: dict[str, list[str]] = {}
+        for task, first in best.items():
+            level = [one.name for one in self.standings[task] if one.level]
+            others = f", level with {level[0] if len(level) == 1 else f'{len(level)} others'}" if level else ""
+            measured = f"{TASKS[task].measures[first.ranked_by]} {with_spread(first.score)}"
+            uses.setdefault(first.name, []).append(f"{TASKS[task].about} ({measured}{others})")
+        choices = ", ".join(f"{method} for {listed(tasks)}" for method, tasks in uses.items())
+        return f"Take {choices}{_quicker(self, next(iter(best)))}."
 
     def as_dict(self) -> dict[str, Any]:
         """Return the comparison as plain values, for JSON."""
+        tasks: dict[str, Any] = {}
+        for name, standings in self.standings.items():
+            tasks[name] = {"judged": TASKS[name].judged, "measures": TASKS[name].measures}
+            tasks[name]["standings"] = [one.as_dict() for one in standings]
         return {
-            "graph": self.graph,
-            "runs": self.runs,
-            "advice": self.advice,
-            "tasks": {
-                name: {
-                    "judged": TASKS[name].judged,
-                    "measures": TASKS[name].measures,
-                    "standings": [one.as_dict() for one in standings],
-                }
-                for name, standings in self.standings.items()
-            },
-            "parameters": self.parameters,
-            "machines": list(self.machines),
-            "notes": list(self.notes),
-        }
+            "graph": self.graph, "runs": self.runs, "advice": self.advice, "tasks": tasks,
+            "parameters": self.parameters, "machines": list(self.machines), "notes": list(self.notes),
+        }  # fmt: skip
 
     def save(self, folder: str | Path) -> None:
         """Write `compare.html`, a self-contained page, and `compare.json` into a folder."""
@@ -223,22 +226,6 @@ def short_time(seconds: float) -> str:
 
 NEAR = 0.01  # a method at most this far below the best score is also recommended, if it is faster
 QUICKER = 0.5  # largest share of the best method's time that such a method may take
-
-
-def advise(comparison: Comparison) -> str:
-    """Return a sentence that names the best method of each task, and a much faster one that is nearly as good."""
-    best = {task: first for task in comparison.standings if (first := comparison.best(task)) is not None}
-    if not best:
-        (first, *_), *_ = comparison.standings.values()
-        return f"No method could be trained. The first error: {first.failure}."
-    uses: dict[str, list[str]] = {}
-    for task, first in best.items():
-        level = [one.name for one in comparison.standings[task] if one.level]
-        others = f", level with {level[0] if len(level) == 1 else f'{len(level)} others'}" if level else ""
-        measured = f"{TASKS[task].measures[first.ranked_by]} {with_spread(first.score)}"
-        uses.setdefault(first.name, []).append(f"{TASKS[task].about} ({measured}{others})")
-    choices = ", ".join(f"{method} for {listed(tasks)}" for method, tasks in uses.items())
-    return f"Take {choices}{_quicker(comparison, next(iter(best)))}."
 
 
 def _quicker(comparison: Comparison, task: str) -> str:

@@ -314,7 +314,7 @@ class Unpacked:
 
     def _open(self) -> io.BufferedReader:
         if self.from_input:
-            stream = io.BufferedReader(sys.stdin.buffer)  # type: ignore[arg-type, type-var, unused-ignore]
+            stream: Any = io.BufferedReader(sys.stdin.buffer)  # type: ignore[type-var, unused-ignore]
             self._closing.append(stream.detach)  # leaves standard input open
             return stream
         if self.path.is_dir():

@@ -70,9 +70,9 @@ def _assemble_by_sorting(ends: np.ndarray, weights: np.ndarray | None, nodes: in
     low, weights = merge(low, weights, rules.duplicates)
     low, high = np.divmod(low, max(nodes, 1))
     mirrored = low != high
-    ends = np.concatenate([low, high[mirrored]]), np.concatenate([high, low[mirrored]])
+    places = np.concatenate([low, high[mirrored]]), np.concatenate([high, low[mirrored]])
     both = np.concatenate([weights, weights[mirrored]])
-    return compact(sparse.coo_array((both, ends), shape=(nodes, nodes)).tocsr())
+    return compact(sparse.coo_array((both, places), shape=(nodes, nodes)).tocsr())
 
 
 def merge(keys: np.ndarray, weights: np.ndarray, duplicates: Duplicates) -> tuple[np.ndarray, np.ndarray]:

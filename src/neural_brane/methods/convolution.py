@@ -195,8 +195,7 @@ class Convolutional(backend.Network, InductiveEmbedder):
 def normalised(links: sparse.csr_array) -> sparse.csr_array:
     """Return D^(−1/2) (A + wI) D^(−1/2) in float32: w is the mean weight of an edge, D the row sums of A + wI."""
     looped = with_loops(links)
-    sums = np.asarray(looped.sum(axis=1)).ravel()
-    scales = 1 / np.sqrt(sums)
+    scales = 1 / np.sqrt(np.asarray(looped.sum(axis=1)).ravel())
     looped.data *= np.repeat(scales, np.diff(looped.indptr)) * scales[looped.indices]
     return looped.astype(np.float32)
 

@@ -145,13 +145,10 @@ def check_titles(path: Path, titles: list[str]) -> None:
 def as_frames(content: Content) -> Iterator[pl.DataFrame]:
     """Yield each block as a data frame with the columns id, d0, d1 and so on."""
     for ids, block in content.with_ids():
-        columns = map(pl.Series, column_names(content.dim), block.T)
-        yield pl.DataFrame([pl.Series("id", ids), *columns])
+        yield pl.DataFrame([pl.Series("id", ids), *map(pl.Series, column_names(content.dim), block.T)])
 
 
 def number_lines(block: np.ndarray, separator: str) -> list[str]:
     """Return one line of text per row, with the shortest decimals that read back as the same float32."""
-    text = pl.DataFrame(list(map(pl.Series, column_names(block.shape[1]), block.T))).write_csv(
-        include_header=False, separator=separator
-    )
-    return text.split("\n")[: len(block)]
+    frame = pl.DataFrame(list(map(pl.Series, column_names(block.shape[1]), block.T)))
+    return frame.write_csv(include_header=False, separator=separator).split("\n")[: len(block)]
