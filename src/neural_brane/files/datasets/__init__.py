@@ -147,7 +147,8 @@ def _download(dataset: Dataset, file: File) -> Path:
     except (OSError, KeyError, tarfile.TarError) as error:
         text = str(error)  # messages of network libraries are long
         reason = f"{type(error).__name__}: {text if len(text) < 100 else text[:97] + '...'}"
-        raise DatasetError(_absent(dataset, file, f"and could not be loaded from {file.address} ({reason})")) from error
+        why = f"and could not be downloaded from {file.address} ({reason})"
+        raise DatasetError(_absent(dataset, file, why)) from error
     return target
 
 
