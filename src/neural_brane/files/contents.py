@@ -277,7 +277,8 @@ def inspect_nodes(path: Path, linked: np.ndarray | None) -> Report:
         report.problems.append(f"{len(missing):,} nodes of the edges have no row, {_examples(linked[missing])}")
     unlinked = table.frame[best].gather(np.flatnonzero(found < 0))
     if len(unlinked):
-        report.problems.append(f"{len(unlinked):,} ids in '{best}' are in no edge, {_examples(unlinked.to_numpy())}")
+        unknown = f"{len(unlinked):,} ids of column '{best}' are in no edge"
+        report.problems.append(f"{unknown}, {_examples(unlinked.to_numpy())}")
     return report
 
 
@@ -338,7 +339,8 @@ def _add_edges(report: Report, edges: Edges) -> Report:
     first = edges.ends[0]
     if kind == "strings" and len(ends) > SHOWN and (times[first] == 1).all() and np.median(times) > 1:
         words = " ".join(edges.ids[first].tolist())
-        report.problems.append(f"the first edge, '{words}', has nodes that no other edge has; they may be titles")
+        found = f"the first edge, '{words}', has two nodes that no other edge has"
+        report.problems.append(f"{found}; they may be column titles")
     return report
 
 

@@ -20,7 +20,8 @@ from neural_brane.files.vectors.parts import StoredColumn, as_finite, finite_blo
 from neural_brane.files.vectors.table import MADE_FROM, PROVENANCE, SCORES, Content, VectorFormat, VectorTable
 from neural_brane.graph.ids import as_ids
 
-LOST = {PROVENANCE: "the provenance", SCORES: "the layer that scores pairs", MADE_FROM: "what vectors were made from"}
+LOST = {PROVENANCE: "the provenance", SCORES: "the layer that scores pairs"}
+LOST |= {MADE_FROM: "what each vector was made from"}
 
 
 def find_formats() -> dict[str, VectorFormat]:
