@@ -110,8 +110,7 @@ def _identify_tensors(path: Path) -> tuple[str, Facts]:
         found = find_facts(about) if find_facts else {"about": about}
     except (AttributeError, KeyError, TypeError):
         raise BraneError(f"{path}: the {kind} is damaged (its metadata is invalid); restore it from a copy") from None
-    facts = {"format": metadata.get("format")} | found
-    return kind, facts | {"arrays": len(arrays)}
+    return kind, {"format": metadata.get("format")} | found | {"arrays": len(arrays)}
 
 
 def _model_facts(about: Mapping[str, Any]) -> Facts:
@@ -163,14 +162,11 @@ def _identify_npz(path: Path) -> tuple[str, Facts]:
         ours = "adj_indptr" in shapes
         rows, entries = (shapes[f"adj_{name}" if ours else name][0] for name in ("indptr", "data"))
         width = read("attr_shape")
-        return "graph", {  # the number of edges is unknown, because a self-loop has one entry and another edge has two
-            "nodes": rows - 1,
-            "entries of the adjacency": entries,
-            "attributes": 0 if width is None else int(width[1]),
-            "attribute entries": shapes.get("attr_data", (0,))[0],
-            "labels": "labels" in shapes,
-            "made from a table": "encoder" in shapes,
-        }
+        # The number of edges is unknown, because a self-loop has one entry and another edge has two.
+        counts = {"nodes": rows - 1, "entries of the adjacency": entries}
+        counts |= {"attributes": int(width[1]) if width is not None else 0}
+        counts |= {"attribute entries": shapes.get("attr_data", (0,))[0]}
+        return "graph", counts | {"labels": "labels" in shapes, "made from a table": "encoder" in shapes}
     arrays = {name: f"{dtype} {spell_shape(shape)}" for name, (shape, dtype) in headers.items() if name != "checksums"}
     return ("NumPy archive" if headers else "zip archive"), {"arrays": arrays}
 
@@ -260,9 +256,8 @@ def inspect_file(path: Path) -> Report:
             return _inspect_vectors(path)
     lines = [line for line in content.text.split("\n") if line.strip()][:SHOWN]
     edges = read_edges(path)
-    report = Report(
-        path, f"{edges.description}, {content.encoding.description}", rows=[[line] for line in lines], titles=["line"]
-    )
+    description = f"{edges.description}, {content.encoding.description}"
+    report = Report(path, description, rows=[[line] for line in lines], titles=["line"])
     return _add_edges(report, edges)
 
 
@@ -288,9 +283,8 @@ def inspect_nodes(path: Path, edges: Report | None) -> Report:
         report.problems.append(f"{len(missing):,} nodes of the edges have no row, {_examples(linked[missing])}")
     unlinked = table.frame[best].gather(np.flatnonzero(found < 0))
     if len(unlinked):
-        report.problems.append(
-            f"{len(unlinked):,} ids of column '{best}' are in no edge, {_examples(unlinked.to_numpy())}"
-        )
+        unknown = f"{len(unlinked):,} ids of column '{best}' are in no edge"
+        report.problems.append(f"{unknown}, {_examples(unlinked.to_numpy())}")
     return report
 
 
@@ -351,9 +345,8 @@ def _add_edges(report: Report, edges: Edges) -> Report:
     first = edges.ends[0]
     if kind == "strings" and len(ends) > SHOWN and (times[first] == 1).all() and np.median(times) > 1:
         words = " ".join(edges.ids[first].tolist())
-        report.problems.append(
-            f"the first edge, '{words}', has two nodes that no other edge has; they may be column titles"
-        )
+        found = f"the first edge, '{words}', has two nodes that no other edge has"
+        report.problems.append(f"{found}; they may be column titles")
     return report
 
 

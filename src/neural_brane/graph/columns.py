@@ -57,11 +57,7 @@ class Notation(NamedTuple):
 
 
 def plain(series: pl.Series, notation: Notation | None = None) -> pl.Series | None:
-    """Return a column as Boolean, Int64, UInt64, Float64, String or List(String), or None if that is impossible.
-
-    The same table gives the same result from a CSV file, which holds only text, from a Parquet file, and from pandas,
-    which converts integers with missing values to floats. Durations become seconds; infinite numbers become null.
-    """
+    """Return a column of any source as Boolean, Int64, UInt64, Float64, String, List(String), or None if impossible."""
     kind = series.dtype
     if kind == pl.Duration:
         return _plain_numbers(series.dt.total_microseconds() / 1e6)
@@ -281,9 +277,8 @@ def infer_columns(
         if name in roles:
             raise GraphError(f"column '{name}' is the {roles[name]} of the nodes, so it cannot be an attribute too")
     given |= {name: ColumnKind("ignored") for name in ignore}
-    return [
-        _describe(frame[name], ColumnKind(roles[name]) if name in roles else given.get(name)) for name in frame.columns
-    ]
+    kinds = {name: ColumnKind(roles[name]) if name in roles else given.get(name) for name in frame.columns}
+    return [_describe(frame[name], kind) for name, kind in kinds.items()]
 
 
 def odd_columns(columns: Iterable[Column]) -> list[str]:
@@ -407,8 +402,6 @@ def _hold_flags(known: pl.Series) -> bool:
     whole = any({*pair} <= words <= {*TRUE, *FALSE} for pair in zip(TRUE, FALSE, strict=True))
     return whole or known.dtype == pl.Boolean or words in ({"yes"}, {"true"})  # the others are missing
 
-
-# The notation of numbers and dates is found by trial: the one that fits most values counts.
 
 NUMBER_LIKE = r"^\P{Nd}{0,5}[0-9][0-9\s.,:/'\u2019+TeE-]*\P{Nd}{0,5}$"
 UNIT = r"^([A-Z]{0,2}\p{Sc}|[%‰]|[a-zA-Z°µ]{1,3}[²³]?)$"

@@ -145,10 +145,8 @@ def _digest(data: bytes) -> bytes:
 
 @cache
 def _warn_once() -> None:
-    _log.warning(
-        "no folder is writable for compiled kernels, so every process compiles them again, which takes up to a minute; "
-        "set NUMBA_CACHE_DIR to a folder that you can write to"
-    )
+    found = "no folder is writable for compiled kernels, so every process compiles them again,"
+    _log.warning(f"{found} which takes up to a minute; set NUMBA_CACHE_DIR to a folder that you can write to")
 
 
 def njit(function: Callable[..., Any] | None = None, **options: Any) -> Any:

@@ -17,8 +17,6 @@ from neural_brane.graph.ids import as_ids
 from neural_brane.graph.lazy import pl
 from neural_brane.progress import Meter, Reporter
 
-# A folder contains one folder per shard, a file with the names of the attributes, and a manifest.
-
 NAMES = "attributes.parquet"
 IDS = "ids.parquet"
 REPAIR = "make the folder again with 'brane shard SOURCE -o DIR', or restore it from a copy"
@@ -73,17 +71,11 @@ def shard_folder(number: int) -> str:
     return f"part-{number:05d}"
 
 
-# A shard has the rows of its nodes in both matrices. A graph in memory can be divided in the same way.
-
 LARGEST = int(np.iinfo(np.int32).max)  # most nodes or attributes that int32 can number
 
 
 class ShardRows(NamedTuple):
-    """Some rows of a sparse matrix: row k has the columns indices[indptr[k] : indptr[k + 1]], sorted.
-
-    indptr (rows + 1,) int64 begins with 0; indices int32 are numbers in the whole graph; data float32, or None if all
-    entries are 1.
-    """
+    """Some rows of a sparse matrix: row k has sorted columns indices[indptr[k] : indptr[k + 1]]; data may be None."""
 
     indptr: np.ndarray
     indices: np.ndarray
@@ -91,10 +83,9 @@ class ShardRows(NamedTuple):
 
     def matrix(self, width: int) -> sparse.csr_array:
         """Return the rows as a sparse matrix (rows, width)."""
-        data = np.ones(len(self.indices), np.float32) if self.data is None else np.asarray(self.data)
-        return sparse.csr_array(
-            (data, np.asarray(self.indices), np.asarray(self.indptr)), shape=(len(self.indptr) - 1, width)
-        )
+        data = np.ones(len(self.indices), np.float32) if self.data is None else self.data
+        arrays = tuple(map(np.asarray, (data, self.indices, self.indptr)))
+        return sparse.csr_array(arrays, shape=(len(self.indptr) - 1, width))
 
 
 class Shard(NamedTuple):
@@ -188,9 +179,6 @@ def check_numbers(count: int, what: str) -> int:
     return count
 
 
-# A folder of shards is opened by reading its manifest; the files of a shard are mapped when it is needed.
-
-
 class Shards:
     """A folder of shards, opened by `open_shards`; the files of a shard are read only when they are used."""
 
@@ -247,11 +235,7 @@ class Shards:
 
 
 def open_shards(folder: str | Path) -> Shards:
-    """Open a folder made by `write_shards` or `brane shard`.
-
-    This reads the manifest and checks the sizes of all files. `Shards.check` checks their contents, which takes as long
-    as reading them.
-    """
+    """Open a folder made by `write_shards` or `brane shard` and check its files' sizes; `Shards.check` reads them."""
     folder = Path(folder)
     manifest = GraphManifest.read(folder)
     manifest.check_sizes(folder)
@@ -278,16 +262,10 @@ def _map_array(path: Path, kind: type, length: int) -> np.ndarray:
     return array
 
 
-# A graph in memory is written shard by shard.
-
-
 def write_shards(
     graph: AttributedGraph, folder: str | Path, parts: int = 1, *, report: Reporter | None = None
 ) -> Shards:
-    """Write a graph as a folder of `parts` shards, and open it. Nodes and attributes keep their numbers.
-
-    The folder must be empty or not exist. Labels are not written.
-    """
+    """Write a graph, without labels, into a new or empty folder as `parts` shards with its numbers; open it."""
     folder, shards = Path(folder), MemoryShards(graph, parts)
     check_vacant(folder)
     meter = Meter(report, parts, "shards")

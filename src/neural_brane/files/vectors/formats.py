@@ -1,8 +1,4 @@
-"""Read and write vectors in files; the suffix of a file chooses its format.
-
-Vectors are written block by block, so the whole table need not fit into memory. Text formats contain the shortest
-decimals that read back as the same float32.
-"""
+"""Read and write vectors, block by block, in files; the suffix of a file chooses its format."""
 
 from __future__ import annotations
 
@@ -24,11 +20,8 @@ from neural_brane.files.vectors.parts import StoredColumn, as_finite, finite_blo
 from neural_brane.files.vectors.table import MADE_FROM, PROVENANCE, SCORES, Content, VectorFormat, VectorTable
 from neural_brane.graph.ids import as_ids
 
-LOST = {
-    PROVENANCE: "the provenance",
-    SCORES: "the layer that scores pairs",
-    MADE_FROM: "what each vector was made from",
-}
+LOST = {PROVENANCE: "the provenance", SCORES: "the layer that scores pairs"}
+LOST |= {MADE_FROM: "what each vector was made from"}
 
 
 def find_formats() -> dict[str, VectorFormat]:
@@ -42,7 +35,8 @@ def find_formats() -> dict[str, VectorFormat]:
 
 
 FORMATS = find_formats()
-NAMES = vectors.list_suffixes()
+_OTHERS, _, _LAST = " ".join(vectors.declared_formats()).rpartition(" ")
+NAMES = f"{_OTHERS.replace(' ', ', ')} or {_LAST}"
 
 
 def find_format(path: Path) -> VectorFormat | None:
@@ -206,10 +200,8 @@ def read_vectors(path: str | Path, *, ids: str | Path | None = None) -> VectorTa
         form = next(folders, None)
         read: Callable[..., VectorTable] = form.read if form else read_whole
     elif path.suffix == ".brane":
-        raise EmbeddingError(
-            f"{path}: is a model, not vectors; give the file that 'brane embed … -o FILE' wrote, or save "
-            "load_model(…).embedding_"
-        )
+        advice = "give the file that 'brane embed … -o FILE' wrote, or save load_model(…).embedding_"
+        raise EmbeddingError(f"{path}: is a model, not vectors; {advice}")
     elif form is None:
         raise EmbeddingError(f"{path}: its suffix names no format; give a file that ends in {NAMES}")
     elif not (path.is_dir() if form.folder else path.is_file()):
@@ -244,11 +236,7 @@ def _check_blocks(blocks: Iterable[np.ndarray], rows: int, dim: int) -> Iterator
 
 
 def merge_parts(folder: str | Path, output: str | Path, *, report: Callable[[int], object] | None = None) -> None:
-    """Write the vectors of a folder of parts to one file, whose suffix chooses the format.
-
-    The folder is compared with its checksums first and is not changed. The vectors are never in memory all at once, and
-    the ids only for .npz and .safetensors. After each block, `report` is called with its number of rows.
-    """
+    """Check a folder of parts and write its vectors to one file; `report` is called with the rows of each block."""
     file = VectorFile(output)
     parts = open_parts(folder)
     parts.check()
