@@ -110,7 +110,7 @@ def graph_for(method: Any, source: Any, before: AttributedGraph | None = None) -
     """Return the graph that a method learns from; features have no links, tables are encoded as `before`'s."""
     source = as_matrix(method, source)
     if not is_features(method, source):
-        return as_graph(source, encoder=before and before.encoder)
+        return as_graph(source, encoder=None if before is None else before.encoder)
     if source.shape[0] == 1:
         raise GraphError("X has 1 sample, but a method needs at least two nodes; give two rows or more")
     return _without_links(source, list(source.columns) if _is_table(source) else None)

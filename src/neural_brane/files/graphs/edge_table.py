@@ -209,11 +209,12 @@ class Edges:
 def read_edge_table(file: Unpacked, *, large: int = LARGE, **options: Unpack[EdgeOptions]) -> Edges:
     """Read the edges of a table; read text of at least `large` bytes block by block."""
     header = options.pop("header", None)
+    columns: ColumnOptions = options
     if file.size >= (large // PACKED if file.packing else large):
         reader = TableReader(file, what=WHAT, header=header)
         if reader.dialect is not None:
-            return read_edge_blocks(reader, options)
+            return read_edge_blocks(reader, columns)
     table = read_frame(file, what=WHAT, header=header)
-    found = edge_columns(table.frame, table.place, **options)
+    found = edge_columns(table.frame, table.place, **columns)
     ends, ids = found.number()
     return _edges(table, found, ids, ends, found.weights)

@@ -166,7 +166,7 @@ def read_graph(
     source: str | int | None = None,
     target: str | int | None = None,
     weight: str | int | None = None,
-    same_ids: bool = False,
+    same_ids: bool | None = False,
     header: bool | None = None,
     duplicates: Duplicates = "max",
     self_loops: SelfLoops = "keep",

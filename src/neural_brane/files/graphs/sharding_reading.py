@@ -62,7 +62,7 @@ class EdgeSource:
         return tables.stem(self.files[0]) if len(self.files) == 1 else self.files[0].parent.name
 
     @property
-    def columns(self) -> dict[str, Any]:
+    def columns(self) -> Any:
         """The columns that the user chose, by role; None if recognised."""
         return {name: self.options.get(name) for name in ("source", "target", "weight", "same_ids")}
 
