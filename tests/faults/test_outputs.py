@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from neural_brane import load
 from neural_brane.cli.app import app
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
@@ -183,6 +184,43 @@ def test_a_folder_that_is_removed_meanwhile_does_not_cost_the_vectors(tmp_path, 
     with pytest.raises(EmbeddingError, match=r"No such file or directory\); the vectors are kept in .*brane convert"):
         VectorFile(folder / "v.tsv").write([1, 2], blocks, dim=2)
     assert Embedding.load(next(tmp_path.rglob("v.npz"))).ids.tolist() == [1, 2]
+
+
+WRITERS = [
+    "shard stdlib -o shards",
+    "shard g.txt -o shards",
+    "cluster v.npz -k 2 -o clusters.csv",
+    "compare stdlib --task classify --methods attributes --dim 2 --runs 1 --jobs 1 -o compared",
+    "split-edges stdlib -o train.npz --held-out pairs.npz",
+    "evaluate v.npz --labels stdlib --save-splits splits.json",
+    "explore v.npz --layout pca --html map.html",
+    "nearest v.npz json --index vectors.faiss",
+    "embed stdlib --method attributes --dim 2 --save-model m.brane",
+    "embed stdlib --method attributes --dim 2 -o w.npz",
+    "convert v.npz -o whole --parts 2",
+    "convert v.npz -o whole --parts 2 --part-format parquet",
+]
+
+
+@pytest.mark.parametrize("command", WRITERS)
+def test_a_full_disk_is_one_line_that_names_the_file_and_leaves_nothing(command, files, monkeypatch):
+    words = command.split()
+    target = words[-1] if "--parts" not in words and "--held-out" not in words else words[words.index("-o") + 1]
+    Embedding(np.random.default_rng(0).normal(size=(554, 4)), load("stdlib").ids).save("v.npz")
+    monkeypatch.setattr(tempfile, "tempdir", str(files / "nowhere"))
+    before = [path for path in files.rglob("*") if path.is_file()]
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64, hard))  # bytes of each file, as on a disk that is full
+    try:
+        result = CliRunner().invoke(app, words)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert result.exit_code == 2, result.output
+    error = result.stderr.splitlines()[-1]
+    assert error.startswith("error: ")
+    assert target in error
+    assert "make room" in error
+    assert [path for path in files.rglob("*") if path.is_file()] == before
 
 
 KILLED = """

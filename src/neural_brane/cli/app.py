@@ -52,7 +52,10 @@ class BraneGroup(TyperGroup):
         except (BrokenPipeError, typer.Exit):
             raise
         except OSError as error:
-            fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+            from neural_brane.files.storage import NO_ROOM
+
+            advice = "; make room on this disk, or choose a folder on another" if error.errno in NO_ROOM else ""
+            fail((f"{error.filename}: {error.strerror}" if error.filename else str(error)) + advice)
         except MemoryError as error:
             from neural_brane.graph.memory import available, show_size
 

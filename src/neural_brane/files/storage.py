@@ -6,6 +6,7 @@ Before a long computation, `check_target` and `check_distinct` refuse paths that
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -29,6 +30,7 @@ except ImportError:  # Windows lacks these locks, so drafts of killed runs stay 
 
 DRAFT = ".brane-"  # drafts are called .brane-PID-RANDOM, with the suffix of the final file
 DRAFT_NAME = re.compile(rf"{re.escape(DRAFT)}\d+-[0-9a-f]{{8}}")
+NO_ROOM = tuple(getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG") if hasattr(errno, name))
 
 
 @contextmanager
@@ -51,7 +53,7 @@ def atomic_together(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
     crash between two renames leaves, and never take a mixture of old and new files for one set.
     """
     targets = [Path(os.path.realpath(path)) for path in paths]
-    with ExitStack() as stack:
+    with naming(paths[0]), ExitStack() as stack:
         drafts = []
         for target in targets:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -69,6 +71,20 @@ def atomic_together(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
     for folder in {target.parent for target in targets}:
         with suppress(OSError):  # if a folder cannot be synced, a power cut can only lose the new name
             _sync(folder, os.O_RDONLY)
+
+
+@contextmanager
+def naming(path: str | Path) -> Iterator[None]:
+    """Name `path` in errors of the disk that name no file or a draft; libraries raise some that are no OSError."""
+    try:
+        yield
+    except Exception as failure:
+        name = getattr(failure, "filename", None)
+        known = next((one for one in NO_ROOM if os.strerror(one) in str(failure)), None)
+        number = known or getattr(failure, "errno", None)
+        if isinstance(failure, BraneError) or number is None or (name is not None and DRAFT not in str(name)):
+            raise
+        raise OSError(number, os.strerror(number), str(path)) from failure
 
 
 def check_target(
