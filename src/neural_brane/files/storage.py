@@ -11,6 +11,7 @@ import json
 import os
 import re
 import secrets
+import shlex
 import shutil
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -105,25 +106,39 @@ def check_target(
     return path
 
 
-def check_writable(path: str | Path, error: type[BraneError]) -> None:
-    """Raise `error` if a file cannot be written; the test writes a draft to the nearest existing folder."""
+def require_folder(path: str | Path, error: type[BraneError]) -> Path:
+    """Return the folder of a file, even if `path` is a link; raise `error` if the folder does not exist."""
+    folder = Path(os.path.realpath(path)).parent
+    if not folder.exists():
+        raise error(f"{path}: there is no folder '{folder}'; make it with: mkdir -p {shlex.quote(str(folder))}")
+    return folder
+
+
+def check_writable(path: str | Path, error: type[BraneError], *, folder: bool = False) -> None:
+    """Raise `error` if a file, or with `folder` a folder of files, cannot be written; the test writes a draft.
+
+    A folder at `path` will be made, but not the one that it is in.
+    """
     target = Path(os.path.realpath(path))
-    folder = _nearest_folder(target)
+    home = target.parent
     try:
-        if not folder.is_dir():
+        with suppress(FileNotFoundError):
+            target.stat()  # fails for example if a name is too long
+        home = target if folder and target.exists() else require_folder(path, error)
+        if not home.is_dir():
             raise NotADirectoryError
-        with _draft(folder, target.suffix):
+        with _draft(home, target.suffix):
             pass
     except OSError as failure:
         reason = f" ({failure.strerror})" if failure.strerror else ""
-        raise error(f"{path}: '{folder}' is not a folder that can be written to{reason}; choose another one") from None
+        raise error(f"{path}: '{home}' is not a folder that can be written to{reason}; choose another one") from None
     if target.exists() and not os.access(target, os.W_OK):
         raise error(f"{path}: is write-protected; make it writable, or choose another file")
 
 
 def check_space(path: str | Path, size: int, error: type[BraneError]) -> None:
     """Raise `error` if the disk has no room for `size` bytes beside the file that they replace."""
-    folder = _nearest_folder(Path(os.path.realpath(path)))
+    folder = next(folder for folder in Path(os.path.realpath(path)).parents if folder.exists())
     free = shutil.disk_usage(folder).free
     if size > free:
         raise error(
@@ -193,11 +208,6 @@ def _draft(folder: Path, suffix: str) -> Iterator[Path]:
                 break
             os.close(descriptor)  # another run removed the draft before it was locked
         yield path
-
-
-def _nearest_folder(target: Path) -> Path:
-    """Return the folder of a file, or the nearest existing folder above it."""
-    return next(folder for folder in target.absolute().parents if folder.exists())
 
 
 def _sync(path: Path, flags: int) -> None:

@@ -340,7 +340,7 @@ def check_vacant(folder: Path) -> None:
     shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
     if folder.is_dir() and any(folder.iterdir()):
         raise ShardError(f"{folder}: is not empty; name a folder that is empty or does not exist")
-    check_writable(folder / MANIFEST, ShardError)
+    check_writable(folder, ShardError, folder=True)
 
 
 def _write_rows(home: Path, matrix: str, rows: ShardRows, data: str) -> None:

@@ -71,7 +71,8 @@ class VectorFile:
         if self._format.folder and self.path.exists() and not self.path.is_dir():
             raise EmbeddingError(f"{path}: is a file, but {self.path.suffix} is a folder of files; remove the file")
         self._format.require()
-        for file in self.files:
+        check_writable(path, EmbeddingError, folder=self._format.folder)
+        for file in filter(Path.exists, self.files):
             check_writable(file, EmbeddingError)
         self._checked: np.ndarray | StoredColumn | None = None  # the last ids that passed `check_ids`
 

@@ -616,5 +616,5 @@ def check_folder(folder: Path, parts: int) -> Path:
     if folder.exists() and not folder.is_dir():
         raise PartError(f"{folder}: is a file, but parts are written to a folder; give a folder")
     check_replaceable(folder)
-    check_writable(folder / MANIFEST, PartError)
+    check_writable(folder, PartError, folder=True)
     return folder / MANIFEST
