@@ -18,7 +18,7 @@ from neural_brane.cli.explore import demo, explore
 from neural_brane.cli.info import datasets, formats, info, inspect, methods
 from neural_brane.cli.insight import cluster, explain, nearest, suggest
 from neural_brane.cli.terminal import LOG, TYPED, echo, end_log, exit_stopped, signals_as_errors
-from neural_brane.errors import BraneError, ParameterError, printable
+from neural_brane.errors import BraneError, ParameterError, printable, shorten
 
 HELP = """
 Learn one vector per node of a graph, from its links and its attributes.
@@ -94,7 +94,7 @@ class BraneCommand(TyperCommand):
 def fail(message: str) -> None:
     """Print an error and exit with code 2."""
     LOG.error(printable(message))
-    echo(f"error: {message}", err=True)
+    echo(f"error: {shorten(message)}", err=True)
     raise typer.Exit(2) from None
 
 

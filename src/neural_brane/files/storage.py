@@ -163,13 +163,25 @@ def check_distinct(outputs: Mapping[str, str | Path | None], inputs: Mapping[str
                 )
 
 
+def exists(path: str | Path, error: type[BraneError]) -> bool:
+    """Return whether a path exists; raise `error` if it is too long, or in a folder that this user may not enter."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except (OSError, ValueError) as failure:  # ValueError: the path contains the character NUL
+        reason = getattr(failure, "strerror", None) or failure
+        raise error(f"{path}: cannot be read ({reason}); correct the path, or make its folder readable") from None
+    return True
+
+
 def same_file(one: str | Path, other: str | Path) -> bool:
     """Return whether two paths lead to one file, even through links; the files need not exist.
 
     >>> same_file("graph.txt", "./folder/../graph.txt")
     True
     """
-    with suppress(OSError):
+    with suppress(OSError, ValueError):
         return os.path.samefile(one, other)
     return os.path.realpath(one) == os.path.realpath(other)
 

@@ -34,7 +34,7 @@ from neural_brane.files.nodes import (
 )
 from neural_brane.files.nodes import read_labels as read_label_file
 from neural_brane.files.reading import STANDARD_INPUT
-from neural_brane.files.storage import atomic
+from neural_brane.files.storage import atomic, exists
 from neural_brane.files.tables import is_table
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import Duplicates, SelfLoops
@@ -287,7 +287,7 @@ def read(source: str | Path, /, **options: Unpack[ReadOptions]) -> AttributedGra
             if given is not None and what not in rules:
                 raise DatasetError(f"dataset '{name}' has its own {what}; leave out {given}")
         return load(name, **rules)
-    if name != STANDARD_INPUT and not Path(source).exists():
+    if name != STANDARD_INPUT and not exists(source, DatasetError):
         raise DatasetError(
             f"'{name}' is neither a file nor a dataset{_hint(name, 'give the path of a graph file, or one of')}"
         )

@@ -268,7 +268,7 @@ BLOCK_ROWS = 8192  # rows read at a time
 
 def is_parts(path: str | Path) -> bool:
     """Return whether a path is a folder with a manifest, like vectors in parts."""
-    return (Path(path) / MANIFEST).is_file()
+    return os.path.isfile(Path(path) / MANIFEST)  # False, too, if the path is in a folder that may not be read
 
 
 def open_parts(folder: str | Path) -> VectorParts:
