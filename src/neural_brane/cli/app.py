@@ -49,6 +49,8 @@ class BraneGroup(TyperGroup):
                 return super().invoke(ctx)
         except BraneError as error:
             fail(str(error))
+        except Warning as warning:
+            fail(f"{warning} (it is an error because of PYTHONWARNINGS or -W error)")
         except (BrokenPipeError, typer.Exit):
             raise
         except OSError as error:

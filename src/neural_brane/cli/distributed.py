@@ -206,7 +206,7 @@ def ending_together(job: Job) -> Iterator[None]:
             raise typer.Exit(1) from None
         if is_first(job.store, job.rank):
             LOG.error(printable(f"{type(error).__name__}: {error}"))
-            if isinstance(error, (BraneError, OSError, MemoryError)):
+            if isinstance(error, (BraneError, OSError, MemoryError, Warning)):
                 echo(f"error: {error}", err=True)
             else:
                 traceback.print_exception(error)
