@@ -32,7 +32,7 @@ _turns = RLock()
 _forked = False  # True in a process forked from one whose threads were running
 
 
-if numba.config.DISABLE_JIT:
+if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
     raise DependencyError("NUMBA_DISABLE_JIT is set, but the kernels run only compiled; run: unset NUMBA_DISABLE_JIT")
 
 
