@@ -66,12 +66,12 @@ def compare(
     """
     from neural_brane.experiments.compare import JSON, PAGE, USUAL, prepare
     from neural_brane.experiments.compute import TASKS
-    from neural_brane.files.storage import check_distinct, check_target
+    from neural_brane.files.storage import check_distinct, check_writable
 
     written = {} if output is None else {"--output": output / JSON, "the page of --output": output / PAGE}
     check_distinct(written | {"--log": log}, reading.files(source))
     if output is not None:
-        check_target(output / PAGE, (".html",), ".html", ParameterError)
+        check_writable(output, ParameterError, folder=True)
     log_to(log)
     graph = replace(reading, labels=None).read(source)
     tasks = split_names(task)
@@ -210,7 +210,7 @@ def tune(
     fixed, points = space(find_method(method), settings or [], grid or [])
     graph = reading.read(dataset)
     folder = output or Path(f"tune-{method}-{graph.name}")
-    check_writable(folder / "training.json", ParameterError)
+    check_writable(folder, ParameterError, folder=True)
     total, jobs = len(candidates(points)), jobs or os.cpu_count() or 1
     echo(f"{method} on {graph.name}: {total} candidates, {runs} trainings each, saved in {folder}", err=True)
     with counting("search") as bar:
@@ -287,7 +287,7 @@ def reproduce(
     from neural_brane.experiments.reproduce.run import reproduce as run
     from neural_brane.files.storage import check_writable
 
-    check_writable(output / "results.json", ParameterError)
+    check_writable(output, ParameterError, folder=True)
     log_to(log)
     chosen: list[str] = [*(table or []), *(figure or [])]
     wanted = [name for name in OUTPUTS if everything or not chosen or name in chosen]

@@ -87,8 +87,10 @@ def log_to(path: Path | None) -> None:
     """Start to append log lines to a file; without a file, do nothing."""
     if path is None:
         return
+    from neural_brane.files.storage import require_folder
+
+    require_folder(path, ParameterError)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         file = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise ParameterError(f"--log {path}: cannot write to it ({error.strerror}); choose another file") from None

@@ -25,6 +25,7 @@ from neural_brane.distributed.spectral import OwnGraph, join_own, spectral_part
 from neural_brane.errors import ParameterError
 from neural_brane.files.checkpoints import identify
 from neural_brane.files.graphs.shards import MemoryShards, Shards, open_shards
+from neural_brane.files.storage import require_folder
 from neural_brane.files.vectors.parts import PartWriter, finish
 from neural_brane.graph import AttributedGraph
 from neural_brane.kernels import cpu
@@ -175,7 +176,8 @@ def _open(target: Path) -> Any:
     """Open the file of JSON lines for appending. It is not written atomically, because it is read during training."""
     path = metrics_file(target)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        require_folder(target, ParameterError)
+        path.parent.mkdir(exist_ok=True)
         file = path.open("a+b")
     except OSError as error:
         raise ParameterError(f"--metrics {target}: cannot be written ({error.strerror}); choose another file") from None

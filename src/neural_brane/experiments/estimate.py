@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 import warnings
 from collections.abc import Callable
@@ -14,9 +15,10 @@ from neural_brane.distributed.estimate import PROGRAM_BYTES as RANK_BYTES
 from neural_brane.distributed.estimate import RankEstimate, estimate_rank
 from neural_brane.errors import GraphError, ParameterError
 from neural_brane.files.datasets import SYNTHETIC, synthetic_nodes
-from neural_brane.files.graphs.shards import MANIFEST, open_shards
+from neural_brane.files.graphs.shards import open_shards
 from neural_brane.files.npz import open_npz
 from neural_brane.files.reading import npz_headers
+from neural_brane.files.vectors.parts import is_parts
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes, available, show_size, used
 from neural_brane.graph.synthetic import ENTRY_BYTES, default_attributes, synthetic
@@ -82,11 +84,11 @@ def find_sizes(source: str | Path, read: Callable[[], AttributedGraph]) -> Sourc
         )  # fmt: skip
         seconds = timed(lambda: synthetic(trial)) * nodes / trial
         return Source(sizes, ENTRY_BYTES * (nodes * DEGREE + entries) - sizes.graph_bytes, seconds)
-    if name.endswith(".npz") and Path(source).is_file():
+    if name.endswith(".npz") and os.path.isfile(source):
         found = _archive(Path(source))
         if found is not None:
             return found
-    if (Path(source) / MANIFEST).is_file():
+    if is_parts(source):
         shards = open_shards(Path(source))
         counts = {"nodes": shards.nodes, "edges": shards.edges, "attributes": shards.attributes}
         sizes = Sizes(**counts, attribute_entries=shards.entries, weighted=shards.weighted, amounts=shards.amounts)

@@ -23,7 +23,7 @@ import numpy as np
 from neural_brane import __version__
 from neural_brane.errors import CheckpointError
 from neural_brane.files import tensors
-from neural_brane.files.storage import remove_abandoned
+from neural_brane.files.storage import remove_abandoned, require_folder
 
 START_AGAIN = "remove it to start again, or name another file"
 CHECKPOINT = tensors.FileKind(
@@ -110,7 +110,7 @@ def locked(checkpoint: Path) -> Iterator[None]:
 
     path = checkpoint.with_name(f".{checkpoint.name}.lock")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        require_folder(path, CheckpointError)
         lock = FileLock(path, timeout=0)
         try:
             lock.acquire()

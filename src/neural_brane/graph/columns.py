@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neural_brane.errors import GraphError, ParameterError
+from neural_brane.errors import GraphError, KindError, ParameterError
 from neural_brane.graph.ids import MISSING as MISSING_WORDS
 from neural_brane.graph.lazy import pl
 
@@ -56,6 +56,9 @@ class Notation(NamedTuple):
         return texts.to_frame("text").select(pl.when(~text.str.contains(self.missing)).then(text)).to_series()
 
 
+LATEST = 200_000 * 365 * 86_400_000  # milliseconds from 1970; Polars panics when it writes much later dates
+
+
 def plain(series: pl.Series, notation: Notation | None = None) -> pl.Series | None:
     """Return a column of any source as Boolean, Int64, UInt64, Float64, String, List(String), or None if impossible."""
     kind = series.dtype
@@ -72,6 +75,8 @@ def plain(series: pl.Series, notation: Notation | None = None) -> pl.Series | No
         return texts.select(pl.when(pl.col("list").list.len() > 0).then("list")).to_series()
     if not (kind == pl.Null or kind.is_temporal() or kind in (pl.String, pl.Categorical, pl.Enum)):
         return None
+    if kind == pl.Datetime("ms") and bool((series.to_physical().abs() > LATEST).any()):
+        raise KindError(f"column '{series.name}': has a date after the year 200,000; mend it, or leave the column out")
     words = without_missing(series.cast(pl.String).str.strip_chars())
     words = notation.rewrite(words) if notation else words
     known = words.drop_nulls()

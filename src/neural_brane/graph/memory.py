@@ -113,6 +113,11 @@ def _process() -> Iterator[int]:
             yield most - 1024 * fields.get(name, 0)
 
 
+def left_by_limits() -> int:
+    """Return the bytes that the limits of this process, such as `ulimit -v`, still allow."""
+    return min(_process(), default=sys.maxsize)
+
+
 def _fields(path: Path) -> dict[str, int]:
     """Return the numbers in a file of lines 'name number' or 'name: number kB'; empty if the file is absent."""
     try:

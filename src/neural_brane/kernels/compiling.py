@@ -32,6 +32,10 @@ _turns = RLock()
 _forked = False  # True in a process forked from one whose threads were running
 
 
+if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+    raise DependencyError("NUMBA_DISABLE_JIT is set, but the kernels run only compiled; run: unset NUMBA_DISABLE_JIT")
+
+
 def check_threads() -> None:
     """Open TBB before Numba's threads start; raise DependencyError if a fork has made the threads unusable."""
     _open_tbb()

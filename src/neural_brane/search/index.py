@@ -17,7 +17,8 @@ import numpy as np
 
 from neural_brane.errors import DependencyError, EmbeddingError, ParameterError
 from neural_brane.files.npz import read_array
-from neural_brane.files.storage import atomic, check_target
+from neural_brane.files.reading import check_file
+from neural_brane.files.storage import atomic, check_target, exists
 from neural_brane.files.vectors.formats import merge_parts
 from neural_brane.files.vectors.parts import StoredColumn, StoredRows, open_parts
 from neural_brane.graph.ids import as_ids
@@ -253,8 +254,9 @@ def load_index(path: str | Path, *, threads: int | None = None, check: bool = Tr
     """
     faiss = import_faiss()
     path = Path(path)
-    if not path.is_file():
+    if not exists(path, EmbeddingError):
         raise EmbeddingError(f"{path}: no such file; make one with embedding.index().save('{path.stem}{SUFFIX}')")
+    check_file(path, EmbeddingError, whole=False)
     with path.open("rb") as file:
         lengths, digests = _read_footer(path, file)
         if check and _digest(file, lengths[0]) != digests[0]:

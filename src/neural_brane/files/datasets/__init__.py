@@ -24,7 +24,7 @@ from neural_brane.files.graphs.formats import TEXT, find_format, read_graph
 from neural_brane.files.nodes import Kind, ReadOptions, Targets, label_kind, label_lines, label_series, to_targets
 from neural_brane.files.nodes import read_labels as read_label_file
 from neural_brane.files.reading import STANDARD_INPUT
-from neural_brane.files.storage import atomic
+from neural_brane.files.storage import atomic, exists
 from neural_brane.files.tables import is_table
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import Duplicates, SelfLoops
@@ -264,7 +264,7 @@ def read(source: str | Path, /, **options: Unpack[ReadOptions]) -> AttributedGra
             if given is not None and what not in rules:
                 raise DatasetError(f"dataset '{name}' has its own {what}; leave out {given}")
         return load(name, **rules)
-    if name != STANDARD_INPUT and not Path(source).exists():
+    if name != STANDARD_INPUT and not exists(source, DatasetError):
         raise DatasetError(f"'{name}' is neither a file nor a dataset{_hint(name, 'give a path of a graph, or')}")
     if Path(source).suffix == ".brane":
         raise DatasetError(f"{name}: is a model, not a graph; give the graph to which it was fitted")

@@ -8,10 +8,9 @@ open other files, use the network or load extensions. The rows of its tables kee
 from __future__ import annotations
 
 import os
-import shutil
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -35,7 +34,6 @@ from neural_brane.progress import Meter, Reporter
 MEMORY = 1_000_000_000  # default limit in bytes
 LEAST = 100_000_000  # least bytes with which DuckDB works
 PER_THREAD = 125_000_000  # bytes of memory for each sorting thread
-FOLDER = ".unfinished"  # subfolder of the output for temporary files and for shards that are not complete
 BLOCK = 1 << 20  # names or row starts written at a time
 
 
@@ -52,14 +50,12 @@ class Plan:
     threads: int | None = None  # None uses all processors
 
     def check(self, folder: Path) -> None:
-        """Refuse invalid settings and folders; remove the temporary files of an earlier run that was killed."""
+        """Refuse invalid settings and folders."""
         check_rules(self.duplicates, self.self_loops)
         if self.parts < 1:
             raise ShardError(f"parts is {self.parts}; give 1 or more")
         if self.memory < LEAST:
             raise ShardError(f"memory is {self.memory:,} bytes; give at least {LEAST:,}, such as 1GB")
-        if folder.is_dir():
-            shutil.rmtree(folder / FOLDER, ignore_errors=True)
         shards.check_vacant(folder)
 
 
@@ -67,19 +63,8 @@ def shard_files(plan: Plan, folder: str | Path, *, report: Reporter | None = Non
     """Write files as a folder of shards with about `plan.memory` bytes of memory; a failure leaves no shards."""
     folder = Path(folder)
     plan.check(folder)
-    home, existed = folder / FOLDER, folder.exists()
-    home.mkdir(parents=True)
-    try:
-        with Database(home, plan.memory, plan.threads) as tables:
-            manifest = _Sharding(plan, home, tables, report).run()
-        for name in [shards.NAMES, *map(shard_folder, range(plan.parts))]:
-            os.replace(home / name, folder / name)
-        manifest.write(folder)
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
-        if not existed:
-            with suppress(OSError):  # fails after a success, because the folder is not empty
-                folder.rmdir()
+    with shards.new_shards(folder, plan.parts) as home, Database(home, plan.memory, plan.threads) as tables:
+        _Sharding(plan, home, tables, report).run().write(home)
     return shards.open_shards(folder)
 
 
@@ -443,34 +428,6 @@ def _merge(keys: np.ndarray, weights: np.ndarray | None, add: bool) -> tuple[np.
     return keys[begins], sums
 
 
-class ArrayFile:
-    """An .npy file of one dimension that grows; `close` writes its length into the header."""
-
-    def __init__(self, path: Path, kind: type) -> None:
-        self._kind, self._size = np.dtype(kind), 0
-        path.parent.mkdir(exist_ok=True)
-        self._file = path.open("wb")
-        self._write_header()
-
-    def append(self, array: np.ndarray) -> None:
-        """Append numbers to the array."""
-        np.ascontiguousarray(array, self._kind).tofile(self._file)
-        self._size += len(array)
-
-    def _write_header(self) -> None:
-        about = {"descr": self._kind.str, "fortran_order": False, "shape": (self._size,)}
-        np.lib.format.write_array_header_1_0(self._file, about)  # NumPy pads headers of any length to the same size
-
-    def close(self) -> None:
-        """Write the length, wait until the file is on the disk, and close it."""
-        self._file.flush()
-        self._file.seek(0)
-        self._write_header()
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._file.close()
-
-
 @dataclass
 class Facts:
     """Facts about the entries of a matrix, counted while they are written."""
@@ -487,7 +444,7 @@ class MatrixFiles:
         self.matrix, self.facts = matrix, Facts()
         self._home, self._data, self._bounds = home, data, bounds
         self._shard, self._row, self._entries = -1, 0, 0  # current shard, last row begun, entries in the shard
-        self._files: list[ArrayFile] = []
+        self._files: list[shards.ArrayFile] = []
         self._open_next()
 
     def _path(self, shard: int, name: str) -> Path:
@@ -496,7 +453,7 @@ class MatrixFiles:
     def _open_next(self) -> None:
         self._shard += 1
         names = {"indptr": np.int64, "indices": np.int32} | ({self._data: np.float32} if self._data else {})
-        self._files = [ArrayFile(self._path(self._shard, name), kind) for name, kind in names.items()]
+        self._files = [shards.ArrayFile(self._path(self._shard, name), kind) for name, kind in names.items()]
         self._row, self._entries = int(self._bounds[self._shard]), 0
         self._files[0].append(np.zeros(1))
 
@@ -531,20 +488,20 @@ class MatrixFiles:
             self._files[0].append(self._entries + np.searchsorted(rows, begun))
         self._row = max(self._row, last)
 
-    def _close_shard(self) -> None:
-        self._begin_rows(int(self._bounds[self._shard + 1]), np.empty(0, np.int64))
-        for file in self._files:
-            file.close()
+    def _close_shard(self, complete: bool = True) -> None:
+        with ExitStack() as every:  # closes all files, even if one fails
+            for file in self._files:
+                every.callback(file.close)
+            if complete:
+                self._begin_rows(int(self._bounds[self._shard + 1]), np.empty(0, np.int64))
 
     def __enter__(self) -> MatrixFiles:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._close_shard(complete=kind is None)
         if kind is not None:
-            for file in self._files:
-                file.close()
             return
-        self._close_shard()
         while self._shard < len(self._bounds) - 2:
             self._open_next()
             self._close_shard()

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from neural_brane.errors import ShardError
-from neural_brane.files.storage import MANIFEST, Manifest, atomic, check_writable, describe_files
+from neural_brane.files.storage import MANIFEST, Manifest, atomic, check_writable, describe_files, naming
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.ids import as_ids
 from neural_brane.graph.lazy import pl
 from neural_brane.progress import Meter, Reporter
 
+UNFINISHED = ".unfinished"  # subfolder of the output for temporary files and for shards that are not complete
 NAMES = "attributes.parquet"
 IDS = "ids.parquet"
 REPAIR = "make the folder again with 'brane shard SOURCE -o DIR', or restore it from a copy"
@@ -268,41 +273,89 @@ def write_shards(
     """Write a graph, without labels, into a new or empty folder as `parts` shards with its numbers; open it."""
     folder, shards = Path(folder), MemoryShards(graph, parts)
     check_vacant(folder)
-    meter = Meter(report, parts, "shards")
-    write_names(folder / NAMES, "name", graph.attribute_names)
-    for number in range(parts):
-        shard, home = shards.shard(number), folder / shard_folder(number)
-        _write_rows(home, "adjacency", shard.adjacency, "weights")
-        _write_rows(home, "attributes", shard.attributes, "amounts")
-        write_names(home / IDS, "id", shards.ids(number))
-        meter.advance()
     facts: dict[str, Any] = {
         name: getattr(shards, name)
         for name in ("name", "nodes", "edges", "attributes", "entries", "weighted", "amounts")
     }
     facts |= {"parts": parts, "bounds": shards.bounds.tolist(), "files": {}}
     manifest = GraphManifest(**facts, ids="integer" if graph.ids.dtype.kind == "i" else "string")
-    replace(manifest, files=describe_files(folder, manifest.names())).write(folder)
+    meter = Meter(report, parts, "shards")
+    with new_shards(folder, parts) as home:
+        write_names(home / NAMES, "name", graph.attribute_names)
+        for number in range(parts):
+            shard, place = shards.shard(number), home / shard_folder(number)
+            _write_rows(place, "adjacency", shard.adjacency, "weights")
+            _write_rows(place, "attributes", shard.attributes, "amounts")
+            write_names(place / IDS, "id", shards.ids(number))
+            meter.advance()
+        replace(manifest, files=describe_files(home, manifest.names())).write(home)
     return open_shards(folder)
 
 
+@contextmanager
+def new_shards(folder: Path, parts: int) -> Iterator[Path]:
+    """Yield a folder for the files of all shards, and move them to `folder` at the end; a failed run leaves none."""
+    home, existed = folder / UNFINISHED, folder.exists()
+    try:
+        with naming(folder):
+            home.mkdir(parents=True)
+            yield home
+            for name in [NAMES, *map(shard_folder, range(parts)), MANIFEST]:
+                os.replace(home / name, folder / name)
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+        if not existed:
+            with suppress(OSError):  # fails after a success, because the folder is not empty
+                folder.rmdir()
+
+
 def check_vacant(folder: Path) -> None:
-    """Refuse a folder that is not empty or cannot be written to."""
+    """Refuse a folder that is not empty or cannot be written to; remove the temporary files of a killed run first."""
     if folder.exists() and not folder.is_dir():
         raise ShardError(f"{folder}: is a file; name a folder that is empty or does not exist")
     if GraphManifest.begins(folder):
         raise ShardError(f"{folder}: already contains a graph in shards; name another folder, or remove this one")
+    shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
     if folder.is_dir() and any(folder.iterdir()):
         raise ShardError(f"{folder}: is not empty; name a folder that is empty or does not exist")
-    check_writable(folder / MANIFEST, ShardError)
+    check_writable(folder, ShardError, folder=True)
 
 
 def _write_rows(home: Path, matrix: str, rows: ShardRows, data: str) -> None:
     """Write the arrays of a shard's rows of one matrix."""
     arrays = {"indptr": rows.indptr, "indices": rows.indices} | ({} if rows.data is None else {data: rows.data})
     for name, array in arrays.items():
-        with atomic(home / f"{matrix}.{name}.npy") as draft:
-            np.save(draft, array)
+        with closing(ArrayFile(home / f"{matrix}.{name}.npy", array.dtype)) as file:
+            file.append(array)
+
+
+class ArrayFile:
+    """An .npy file of one dimension that grows; `close` writes its length into the header."""
+
+    def __init__(self, path: Path, kind: npt.DTypeLike) -> None:
+        self._kind, self._size = np.dtype(kind), 0
+        path.parent.mkdir(exist_ok=True)
+        self._file = path.open("wb")
+        self._write_header()
+
+    def append(self, array: np.ndarray) -> None:
+        """Append numbers to the array."""
+        self._file.write(np.ascontiguousarray(array, self._kind).data)  # `tofile` hides why the disk refuses
+        self._size += len(array)
+
+    def _write_header(self) -> None:
+        about = {"descr": self._kind.str, "fortran_order": False, "shape": (self._size,)}
+        np.lib.format.write_array_header_1_0(self._file, about)  # NumPy pads headers of any length to the same size
+
+    def close(self) -> None:
+        """Write the length, wait until the file is on the disk, and close it; do nothing if it is closed."""
+        if self._file.closed:
+            return
+        with self._file as file:
+            file.seek(0)
+            self._write_header()
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def write_names(path: Path, column: str, names: np.ndarray) -> None:

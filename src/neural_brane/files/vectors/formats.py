@@ -15,7 +15,8 @@ import numpy as np
 
 from neural_brane.errors import EmbeddingError
 from neural_brane.files import vectors
-from neural_brane.files.storage import atomic_together, check_space, check_target, check_writable
+from neural_brane.files.reading import check_file
+from neural_brane.files.storage import atomic_together, check_space, check_target, check_writable, exists
 from neural_brane.files.vectors.parts import StoredColumn, as_finite, finite_blocks, open_parts, read_whole
 from neural_brane.files.vectors.table import MADE_FROM, PROVENANCE, SCORES, Content, VectorFormat, VectorTable
 from neural_brane.graph.ids import as_ids
@@ -65,7 +66,8 @@ class VectorFile:
         if self._format.folder and self.path.exists() and not self.path.is_dir():
             raise EmbeddingError(f"{path}: is a file, but {self.path.suffix} is a folder of files; remove the file")
         self._format.require()
-        for file in self.files:
+        check_writable(path, EmbeddingError, folder=self._format.folder)
+        for file in filter(Path.exists, self.files):
             check_writable(file, EmbeddingError)
         self._checked: np.ndarray | StoredColumn | None = None  # the last ids that passed `check_ids`
 
@@ -195,6 +197,7 @@ def read_vectors(path: str | Path, *, ids: str | Path | None = None) -> VectorTa
     """
     path = Path(path)
     form = find_format(path)
+    found = exists(path, EmbeddingError)
     if path.is_dir() and not (form and form.folder):
         folders = (one for one in FORMATS.values() if one.folder and one.files(path)[-1].is_file())
         form = next(folders, None)
@@ -204,10 +207,12 @@ def read_vectors(path: str | Path, *, ids: str | Path | None = None) -> VectorTa
         raise EmbeddingError(f"{path}: is a model, not vectors; {advice}")
     elif form is None:
         raise EmbeddingError(f"{path}: its suffix names no format; give a file that ends in {NAMES}")
-    elif not (path.is_dir() if form.folder else path.is_file()):
+    elif not (path.is_dir() if form.folder else found):
         raise EmbeddingError(f"{path}: no such file; make one with 'brane embed SOURCE -o {path}'")
     else:
         read = form.read
+        if not form.folder:
+            check_file(path, EmbeddingError, whole=False)
     if path.is_file() and path.stat().st_size == 0:
         raise EmbeddingError(f"{path}: is empty; write the vectors again")
     if ids is not None and not (form and form.takes_ids):

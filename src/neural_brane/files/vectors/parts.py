@@ -253,7 +253,7 @@ BLOCK_ROWS = 8192  # rows read at a time
 
 def is_parts(path: str | Path) -> bool:
     """Return whether a path is a folder with a manifest, like vectors in parts."""
-    return (Path(path) / MANIFEST).is_file()
+    return os.path.isfile(Path(path) / MANIFEST)  # False, too, if the path is in a folder that may not be read
 
 
 def open_parts(folder: str | Path) -> VectorParts:
@@ -585,5 +585,5 @@ def check_folder(folder: Path, parts: int) -> Path:
     if folder.exists() and not folder.is_dir():
         raise PartError(f"{folder}: is a file, but parts are written to a folder; give a folder")
     check_replaceable(folder)
-    storage.check_writable(folder / MANIFEST, PartError)
+    storage.check_writable(folder, PartError, folder=True)
     return folder / MANIFEST
