@@ -130,11 +130,7 @@ def estimate_rank(
     *,
     batch: BatchRows | None = None,
 ) -> RankEstimate:
-    """Estimate one of `ranks` processes that train together; settings: the parameters in force for the graph.
-
-    batch: the rows of a rank's share of a batch, if known. Otherwise they are counted on the graph, or estimated from
-    its sizes.
-    """
+    """Estimate one of so many ranks, by the parameters in force; `batch`: rows of its share, counted if not given."""
     triplets = _share(settings["batch_size"], ranks) if settings["dim"] != settings["spectral_dim"] else 0
     counted = batch is not None or bool(triplets and not isinstance(source, Sizes))
     if batch is None and triplets and not isinstance(source, Sizes):

@@ -1,7 +1,4 @@
-"""Take training steps on the CPU: scratch memory, the passes of small and large batches, and the updates.
-
-A step computes gradients in one pass for a small batch, or three for a large one. The last pass subtracts them.
-"""
+"""Take training steps on the CPU: scratch memory, the passes of small and large batches, and the updates."""
 
 from typing import NamedTuple
 
