@@ -116,7 +116,9 @@ def choose_id(
     distinct = list({tuple(one.sample): one for one in best}.values())
     if len(distinct) > 1 and not distinct[0].rank.repeats:
         pair = " and ".join(f"'{one.name}'" for one in best[:2])
-        raise GraphError(f"{place.where}: columns {pair} could both hold ids; choose one with --id NAME or id='NAME'")
+        raise GraphError(
+            f"{place.where}: columns {pair} could both hold the nodes' ids; choose one with --id NAME or id='NAME'"
+        )
     if best:
         return max(best, key=lambda one: one.score).name
     wanted = f"column '{before}', which held the ids in the table of the fitted graph"
@@ -130,9 +132,8 @@ class Rank(NamedTuple):
     """The order in which columns are considered as ids; lower values come first."""
 
     repeats: bool  # nodes have several rows
-    untitled: bool
+    poor: bool  # there is no title, or one of row numbers
     unusual: bool  # the title is not one that ids usually have
-    counts: bool  # the title is one of row numbers
 
 
 class Candidate(NamedTuple):
@@ -160,7 +161,7 @@ def _candidates(frame: Frame, linked: np.ndarray, usual: set[str]) -> Iterator[C
         if shared and not (name in bare and counts):
             repeats = values.n_unique() < NEARLY_DISTINCT * len(values) or values.null_count() > 0
             unusual = squash(name) not in usual and name != frame.index_name
-            rank = Rank(repeats, name in bare, unusual, frames.names_rows(name))
+            rank = Rank(repeats, name in bare or frames.names_rows(name), unusual)
             found.append((shared, Candidate(name, rank, sample, shared * len(known) / len(sample) ** 2)))
     most = max((shared for shared, _ in found), default=0)
     return (one for shared, one in found if 2 * shared >= most)
