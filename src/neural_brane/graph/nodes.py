@@ -120,7 +120,7 @@ def choose_id(
             f"{place.where}: columns {pair} could both hold the nodes' ids; choose one with --id NAME or id='NAME'"
         )
     if best:
-        return max(best, key=lambda one: (one.score, one.name not in untitled(names), one.name)).name
+        return max(best, key=lambda one: (one.score, one.name not in untitled(names))).name
     wanted = f"column '{before}', which held the ids in the table of the fitted graph"
     if linked is not None:
         wanted = f"column holds the ids of the edges' nodes (such as {linked[0].item()!r})"
