@@ -67,10 +67,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def heed_ctrl_c() -> None:
-    """A shell that runs the tests in the background lets them ignore Ctrl-C, which some of them send to themselves."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+def heed_signals() -> None:
+    """Undo the effect of `nohup` and of a shell's `&`, under which the tests and their children would ignore signals.
+
+    Children get the default action. The tests themselves need Ctrl-C, and live on when the terminal is closed.
+    """
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, lambda *_: None)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 @pytest.fixture

@@ -138,7 +138,7 @@ class UntrainedWarning(UserWarning):
 
 
 class ReadingWarning(UserWarning):
-    """A file can be understood in two ways; the warning says which one was chosen."""
+    """Part of the data is not used, looks odd or can be read in two ways; the warning says what was done."""
 
 
 class ZeroVectorWarning(UserWarning):

@@ -7,7 +7,7 @@ from neural_brane.files import datasets
 
 
 def test_the_demo_shows_neighbours_and_scores_and_writes_both_files(tmp_path):
-    result = CliRunner().invoke(app, ["demo", "--output", str(tmp_path / "new" / "demo"), "--epochs", "2"])
+    result = CliRunner().invoke(app, ["demo", "--output", str(tmp_path / "demo"), "--epochs", "2"])
     assert result.exit_code == 0, result.stderr
     for name in WELL_KNOWN:
         assert any(line.split()[:1] == [name] for line in result.stdout.splitlines())
@@ -21,7 +21,7 @@ def test_the_demo_shows_neighbours_and_scores_and_writes_both_files(tmp_path):
     assert "neural-brane predicts these topics best" in result.stdout
     assert "brane explore" in result.stdout.splitlines()[-1]
     graph = datasets.load("stdlib")
-    written = tmp_path / "new" / "demo"
+    written = tmp_path / "demo"
     assert sorted(path.name for path in written.iterdir()) == [
         "map.html",
         "stdlib.npz",

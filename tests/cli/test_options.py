@@ -32,6 +32,23 @@ def test_mistakes_are_told(texts, message):
         parse_settings(NeuralBrane, texts)
 
 
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        ("embed stdlib --nodes a.csv -o v.npz --nodes b.csv", "--nodes"),
+        ("embed stdlib -o a.npz --output b.npz", "--output"),
+        ("estimate stdlib --dim 8 --dim=16", "--dim"),
+        ("distributed embed stdlib -o a -o b", "--output"),
+    ],
+)
+def test_a_second_value_is_refused_unless_an_option_takes_several(command, option):
+    result = CliRunner().invoke(app, command.split())
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert result.stderr.startswith(f"error: {option} is given twice")
+    several = "estimate stdlib --set dim=8 --set epochs=1 --ignore a --ignore b --no-time --no-time"
+    assert "twice" not in CliRunner().invoke(app, several.split()).stderr
+
+
 def test_a_grid_is_a_list_of_values():
     grid = parse_grid(PropagatedAttributes, ["dim=1,2", "weights=1,2;3,4"])
     assert grid == {"dim": [1, 2], "weights": [(1.0, 2.0), (3.0, 4.0)]}

@@ -18,17 +18,6 @@ SHORT = ["embed", "stdlib", "--epochs", "3", "--set", "batches_per_epoch=5", "--
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
-@pytest.fixture(autouse=True)
-def heed_hangups():
-    """Undo the effect of nohup, under which the tests and their children would ignore SIGHUP.
-
-    A handler that does nothing keeps the tests alive; children get the default action.
-    """
-    before = signal.signal(signal.SIGHUP, lambda *_: None)
-    yield
-    signal.signal(signal.SIGHUP, before)
-
-
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -38,22 +38,22 @@ def small_view(small_file: Path, small_graph: AttributedGraph) -> View:
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[[View], Server]]:
+def serve() -> Iterator[Callable[..., Server]]:
     """Return a function that starts a server of a view; the server stops after the test."""
     started = []
 
-    def start(view: View) -> Server:
-        server = Server(view)
-        thread = threading.Thread(target=server.serve_forever)
+    def start(view: View, **options: Any) -> Server:
+        server = Server(view, **options)
+        thread = threading.Thread(target=server.serve)
         thread.start()
         started.append((server, thread))
         return server
 
     yield start
     for server, thread in started:
-        server.shutdown()
+        server.stop()
         thread.join()
-        server.server_close()
+        server.close()
 
 
 @pytest.fixture

@@ -1,13 +1,18 @@
+import asyncio
 import http.client
+import socket
+import struct
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
-from neural_brane.explore.server import POLICY, page_files
+from neural_brane.explore.server import MOST_HEAD, POLICY, WORKERS, page_files
 
 
 def ask(server, path, *, method="GET", host=None, body=None):
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
     headers = {"Host": host} if host else {}
     connection.request(method, path, body=body, headers=headers)
     answer = connection.getresponse()
@@ -35,8 +40,8 @@ def test_the_page_and_its_files_are_served_with_a_strict_policy(server):
 
 
 def test_it_listens_on_this_machine_alone(server):
-    assert server.server_address[0] == "127.0.0.1"
-    assert server.server_port > 1023
+    assert server.host == "127.0.0.1"
+    assert server.port > 1023
     assert len(server.token) >= 32
 
 
@@ -44,13 +49,13 @@ def test_it_listens_on_this_machine_alone(server):
     "host", ["evil.example", "127.0.0.1", "localhost:1", "evil.example:{port}", "127.0.0.1.evil:{port}"]
 )
 def test_another_host_is_refused(server, host):
-    answer, content = ask(server, f"/{server.token}/api/about", host=host.format(port=server.server_port))
+    answer, content = ask(server, f"/{server.token}/api/about", host=host.format(port=server.port))
     assert answer.status == 403
     assert b"nodes" not in content
 
 
 def test_localhost_by_name_is_ours(server):
-    answer, _ = ask(server, f"/{server.token}/api/about", host=f"localhost:{server.server_port}")
+    answer, _ = ask(server, f"/{server.token}/api/about", host=f"localhost:{server.port}")
     assert answer.status == 200
 
 
@@ -103,7 +108,7 @@ def test_rows_that_make_no_sense_are_refused(server, body, status):
 
 
 def test_too_much_is_not_read(server):
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
     connection.putrequest("POST", f"/{server.token}/api/count")
     connection.putheader("Content-Length", str(10**12))
     connection.endheaders()
@@ -111,13 +116,123 @@ def test_too_much_is_not_read(server):
     connection.close()
 
 
-def test_a_mistake_of_ours_is_told_and_the_server_goes_on(server, monkeypatch, capfd):
+def test_a_bug_of_ours_is_told_in_one_line_and_the_server_goes_on(server, monkeypatch, capfd):
     monkeypatch.setattr(server.view, "names", lambda: 1 / 0)
     answer, content = ask(server, f"/{server.token}/api/names")
     assert answer.status == 500
     assert b"ZeroDivisionError" in content
-    assert "ZeroDivisionError" in capfd.readouterr().err
+    assert capfd.readouterr() == ("", content.decode() + "\n")
     assert ask(server, f"/{server.token}/api/about")[0].status == 200
+
+
+def connect(server, sent):
+    """Send bytes, with the names of the server filled in, and return the open connection."""
+    connection = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+    for name, value in (("TOKEN", server.token), ("HOST", f"127.0.0.1:{server.port}")):
+        sent = sent.replace(name.encode(), value.encode())
+    connection.sendall(sent)
+    return connection
+
+
+def receive(connection):
+    """Return all bytes until the server closes the connection."""
+    with connection:
+        return b"".join(iter(lambda: connection.recv(65_536), b""))
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"GET x HTTP/1.1\r\nHost: HOST\r\n\r\n", 403),
+        (b"GET x HTTP/1.1\r\n\r\n", 403),
+        (b"GET //[x HTTP/1.1\r\nHost: HOST\r\n\r\n", 403),
+        (b"GET /TOKEN HTTP/1.1\r\nHost: HOST\r\n\r\n", 404),
+        (b"GET /TOKEN/\r\n\r\n", 400),
+        (b"GET /TOKEN/ HTTP/1.1\r\nHost: HO", 400),
+        (b"\x16\x03\x01\x02\0\x01\0\r\n\r\n", 400),
+        (b"\r\n\r\n\r\n", 400),
+        (b"GET /TOKEN/api/points?run=" + b"9" * 5000 + b"&layout=pca HTTP/1.0\r\nHost: HOST\r\n\r\n", 400),
+        (b"GET /TOKEN/api/reasons?row=" + b"9" * 30 + b" HTTP/1.0\r\nHost: HOST\r\n\r\n", 400),
+        (b"GET /TOKEN/api/holders?attribute=" + b"9" * 30 + b" HTTP/1.0\r\nHost: HOST\r\n\r\n", 400),
+        (b"GET /TOKEN/ HTTP/1.1\r\nHost: HOST\r\n" + b"x: y\r\n" * 200 + b"\r\n", 431),
+        (b"GET /TOKEN/" + b"x" * MOST_HEAD + b" HTTP/1.1\r\nHost: HOST\r\n\r\n", 431),
+        (b"POST /TOKEN/api/count HTTP/1.1\r\nHost: HOST\r\n\r\n", 400),
+        (b"POST /TOKEN/api/count HTTP/1.1\r\nHost: HOST\r\nContent-Length: 8\r\n\r\n\0\0\0\0", 400),
+        (b"POST /TOKEN/api/count HTTP/1.1\r\nHost: HOST\r\nContent-Length: -4\r\n\r\n", 400),
+        (b"POST /TOKEN/api/count HTTP/1.1\r\nHost: HOST\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n", 400),
+        (b"POST /TOKEN/api/count HTTP/1.1\r\nHost: HOST\r\nContent-Length: \xb2\r\n\r\n", 400),
+    ],
+)
+def test_a_malformed_request_is_refused_and_nothing_is_printed(server, capfd, sent, status):
+    connection = connect(server, sent)
+    connection.shutdown(socket.SHUT_WR)
+    answer = receive(connection)
+    assert answer.startswith(b"HTTP/1.1 %d " % status)
+    assert f"Content-Security-Policy: {POLICY}\r\n".encode() in answer
+    assert ask(server, f"/{server.token}/api/about")[0].status == 200
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    "sent", [b"", b"GET /TOKEN/api/names HTTP/1.1\r\nHost: HOST\r\n\r\n", b"POST /TOKEN/api/count HTTP/1.1\r\nHo"]
+)
+def test_a_browser_that_leaves_is_no_message(server, capfd, sent):
+    connection = connect(server, sent)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # close() then resets
+    connection.close()
+    assert ask(server, f"/{server.token}/api/names")[0].status == 200
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_connection_is_used_again_unless_the_browser_closes_it(server):
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    for name in ("about", "nonsense", "names"):
+        connection.request("GET", f"/{server.token}/api/{name}")
+        answer = connection.getresponse()
+        assert (answer.read() != b"", answer.will_close) == (True, False)
+    connection.close()
+    for last in (b"HTTP/1.0\r\n", b"HTTP/1.1\r\nConnection: close\r\n"):
+        assert receive(connect(server, b"GET /TOKEN/ " + last + b"Host: HOST\r\n\r\n")).startswith(b"HTTP/1.1 200 OK")
+
+
+@pytest.mark.parametrize(
+    ("sent", "answer"),
+    [
+        (b"", b""),
+        (b"GET /", b"HTTP/1.1 408 "),
+        (b"POST /TOKEN/api/count HTTP/1.1\r\nHost: HOST\r\nContent-Length: 8\r\n\r\n\0\0\0\0", b"HTTP/1.1 408 "),
+    ],
+)
+def test_a_browser_that_sends_too_slowly_is_disconnected(serve, small_view, capfd, sent, answer):
+    received = receive(connect(serve(small_view, timeout=0.1), sent))
+    assert received[: len(answer)] == answer
+    assert bool(received) == bool(answer)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_browser_that_does_not_read_is_disconnected(serve, small_view, monkeypatch):
+    server = serve(small_view, timeout=0.1)
+    monkeypatch.setitem(server.files, "large.js", bytes(50_000_000))
+    connection = connect(server, b"GET /TOKEN/large.js HTTP/1.1\r\nHost: HOST\r\n\r\n")
+    assert connection.recv(1)
+    while len(asyncio.all_tasks(server._loop)) > 1:  # the other task listens
+        pass
+    assert len(receive(connection)) < 40_000_000
+
+
+def test_open_connections_take_no_thread_and_questions_take_few(server, monkeypatch):
+    before, seen = threading.active_count(), []
+    names = server.view.names
+    monkeypatch.setattr(server.view, "names", lambda: seen.append(threading.active_count()) or names())
+    halves = [connect(server, b"GET /TOKEN/api/names HTTP/1.1\r\n") for _ in range(200)]
+    assert ask(server, f"/{server.token}/api/names")[0].status == 200
+    assert seen == [before + 1]
+    with ThreadPoolExecutor(40) as pool:
+        answers = list(pool.map(lambda half: ask(server, f"/{server.token}/api/names")[0].status, halves))
+    assert answers == [200] * 200
+    assert max(seen) <= before + WORKERS + 40
+    for half in halves:
+        half.close()
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "TRACE"])

@@ -171,11 +171,6 @@ def peak(who: int) -> int:
     return resource.getrusage(who).ru_maxrss >> 10  # MB
 
 
-def processor_time() -> float:
-    """Return the processor seconds of this process and its children; other processes do not change them."""
-    return sum(os.times()[:4])
-
-
 def main(folder: Path, count: int, seed: int) -> None:
     (folder / "whole").mkdir()
     readers = write_files(folder / "whole")
@@ -185,22 +180,20 @@ def main(folder: Path, count: int, seed: int) -> None:
     rng, before = random.Random(seed), peak(resource.RUSAGE_SELF)  # noqa: S311 - damage, not a secret
     light = sorted(set(readers) - set(TYPED))
     outcomes: dict[str, Counter[str]] = {name: Counter() for name in readers}
-    failures, slowest = [], (0.0, "")
+    failures = []
     for number in range(count):
         name = rng.choice(TYPED) if rng.random() < TYPED_SHARE else light[number % len(light)]
         damaged = folder / "damaged" / name
         damaged.write_bytes(mutate(rng, (folder / "whole" / name).read_bytes()))
-        start = processor_time()
         try:
             outcomes[name][readers[name](damaged)] += 1
         except BaseException:
             kept = folder / f"failed-{number}-{name.replace(os.sep, '-')}"
             shutil.copy(damaged, kept)
             failures.append(f"{kept.name}: {traceback.format_exc()}")
-        slowest = max(slowest, (processor_time() - start, name))
         shutil.copy(folder / "whole" / name, damaged)
     memory = peak(resource.RUSAGE_SELF) - before
-    known = {"outcomes": outcomes, "failures": failures, "slowest": slowest, "grown_mb": memory}
+    known = {"outcomes": outcomes, "failures": failures, "grown_mb": memory}
     print(json.dumps(known | {"trial_mb": peak(resource.RUSAGE_CHILDREN)}))
 
 

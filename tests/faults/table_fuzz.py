@@ -144,13 +144,17 @@ def outcome(make: Any, case: Case) -> tuple[str, str]:
     names = graph.attribute_names.tolist()
     held = [sorted(names[at] for at in graph.attributes[[row]].indices) for row in range(len(ids))]
     whole = repr((ids, graph.ids.dtype.kind, adjacency.data.tolist(), held))
-    constant = {"", *(next(iter(kind)) for kind in map(set, zip(*case.traits.values(), strict=True)) if len(kind) == 1)}
+    constant, ignored = {""}, set()  # a column of one value is no attribute, and one of distinct values may be none
+    for values in zip(*case.traits.values(), strict=True):
+        constant |= set(values) if len(set(values)) == 1 else set()
+        ignored |= set(values) if len(set(values)) == len(values) else set()
     for row, node in enumerate(ids):
         own = {names[at] for at in graph.attributes[[row]].indices}
         team, age = case.traits.get(node, ("", ""))
         teams, ages = {one[5:] for one in own if one.startswith("team=")}, {one[4:] for one in own if one[:4] == "age="}
-        if not case.doubled and (teams != {team} - constant or ages != {age} - constant):
-            return "WRONG attributes", ""
+        for one, held_here in ((team, teams), (age, ages)):
+            if not case.doubled and held_here != {one} - constant and not (one in ignored and not held_here):
+                return "WRONG attributes", ""
     return "same", whole
 
 

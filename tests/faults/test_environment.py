@@ -138,6 +138,13 @@ def test_neither_optimisation_nor_hashes_nor_locale_change_a_bit():
     assert plain.stdout == other.stdout != ""
 
 
+def test_python_without_the_compiler_is_refused_in_one_line(tmp_path):
+    command = ["embed", "stdlib", "--method", "attributes", "--dim", "2", "-o", str(tmp_path / "v.npz")]
+    done = run(["-m", "neural_brane", *command], NUMBA_DISABLE_JIT="1")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "NUMBA_DISABLE_JIT" in done.stderr
+
+
 def test_windows_line_ends_and_names_beyond_ascii_in_a_plain_locale(tmp_path):
     (tmp_path / "graph.txt").write_bytes("Zoë b\r\nb c\r\nc d\r\n".encode())
     command = ["embed", str(tmp_path / "graph.txt"), "--method", "propagated-attributes", "--dim", "2", "--seed", "0"]

@@ -1,7 +1,8 @@
-"""Files of vectors and graphs with one flipped bit or a missing end are refused."""
+"""Files of vectors and graphs are refused if they have one flipped bit, lack their end or cannot be opened."""
 
 from __future__ import annotations
 
+import os
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -9,11 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from neural_brane import load_model, read
+from neural_brane.cli.app import app
 from neural_brane.embedding import Embedding, Layer
-from neural_brane.errors import BraneError
+from neural_brane.errors import BraneError, printable
 from neural_brane.files.graphs.formats import read_graph, write_graph
 from neural_brane.files.npz import COMMENT
+from neural_brane.search.index import load_index
 
 FLIPS, CUTS = 1000, 300
 
@@ -128,3 +133,57 @@ def test_a_header_that_claims_a_terabyte_takes_no_memory(tmp_path):
         np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (2**32, 64)})
     with pytest.raises(BraneError, match=r"v\.npy.*header"):
         Embedding.load(tmp_path / "v.npy")
+
+
+OPENED = {".txt": read, ".csv": read, ".npz": Embedding.load, ".parquet": Embedding.load, ".brane": load_model,
+          ".faiss": load_index}  # fmt: skip
+COMMANDS = ["embed {} -o v.npz", "inspect {}", "estimate {}", "info {}", "nearest {} a", "evaluate {} --labels stdlib",
+            "evaluate v.npz --labels {}", "embed edges.csv --nodes {} -o v.npz", "shard {} -o shards"]  # fmt: skip
+
+
+@pytest.mark.parametrize("suffix", OPENED)
+@pytest.mark.parametrize("name", ["x" * 300, "x" * 5000, "a\0b"])
+def test_a_path_that_the_system_refuses_is_an_error_of_this_package(name, suffix):
+    with pytest.raises(BraneError, match="cannot be read"):
+        OPENED[suffix](name + suffix)
+
+
+@pytest.mark.parametrize("suffix", OPENED)
+def test_a_file_in_a_folder_that_may_not_be_entered_is_named(suffix, closed):
+    path = closed / f"file{suffix}"
+    with pytest.raises(BraneError, match=f"file{suffix}: .*Permission denied"):
+        OPENED[suffix](path)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_names_the_file_that_it_was_given(command, closed):
+    path = closed / ("file.npz" if command.startswith(("nearest", "evaluate {")) else "file.csv")
+    result = CliRunner().invoke(app, [word.format(path) for word in command.split()])
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"error: {printable(path)}: ")
+    assert "Permission denied" in result.stderr
+
+
+@pytest.fixture
+def closed(tmp_path, monkeypatch):
+    """Return a folder that cannot be entered; root may enter all, so `os` refuses its paths."""
+    monkeypatch.chdir(tmp_path)
+    Path("edges.csv").write_text("a,b\nb,c\n")
+    Embedding(np.eye(2), ["a", "b"]).save("v.npz")
+    folder, stat, opened = tmp_path / "closed", os.stat, open
+
+    def refuse(path, *rest, **more):
+        if str(path).startswith(str(folder)):
+            raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "stat", lambda path, *rest, **more: refuse(path) or stat(path, *rest, **more))
+    monkeypatch.setattr("io.open", lambda path, *rest, **more: refuse(path) or opened(path, *rest, **more))
+    return folder
+
+
+@pytest.mark.parametrize("suffix", [".txt", ".npz", ".parquet", ".faiss"])
+def test_a_link_to_a_device_is_refused_as_a_device(suffix, tmp_path):
+    path = tmp_path / f"link{suffix}"
+    path.symlink_to("/dev/zero")
+    with pytest.raises(BraneError, match=f"link{suffix}: this is a device"):
+        OPENED[suffix](path)

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from neural_brane import load
 from neural_brane.cli.app import app
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
@@ -89,6 +90,31 @@ def test_a_folder_that_cannot_be_made_is_refused_before_any_training(files, comm
     assert len(result.stderr.splitlines()) == 1
 
 
+WRITTEN = [
+    "embed stdlib -o", "embed stdlib --save-model m.brane --log", "embed stdlib --save-model", "shard stdlib -o",
+    "embed stdlib -o v.npz --checkpoint", "cluster v.npz -o", "compare stdlib -o",
+    "split-edges stdlib -o t.npz --held-out", "split-edges stdlib --held-out p.npz -o",
+    "evaluate v.npz --labels stdlib --save-splits", "explore v.npz --html",
+    "nearest v.npz json --index", "convert v.npz --parts 2 -o", "convert v.npz -o", "demo --output",
+    "tune deepwalk stdlib -o", "reproduce --quick -o", "distributed embed stdlib -o", "transform m.brane g.txt -o",
+    "distributed embed stdlib -o v.npz --checkpoint", "update m.brane g.txt -o",
+]  # fmt: skip
+SUFFIXES = {"--save-model": ".brane", "cluster": ".csv", "--html": ".html", "--index": ".faiss"}
+
+
+@pytest.mark.parametrize("command", WRITTEN)
+def test_an_output_in_a_folder_that_does_not_exist_is_refused_and_nothing_is_made(command, files):
+    Embedding(np.eye(4), ["a", "b", "c", "json"]).save("v.npz")
+    words = command.split()
+    suffix = SUFFIXES.get(words[-1], SUFFIXES.get(words[0], ".npz"))
+    before = sorted(files.rglob("*"))
+    result = CliRunner().invoke(app, [*words, f"nowhere/new{suffix}"])
+    assert result.exit_code == 2
+    assert f"mkdir -p {files}/nowhere" in result.stderr
+    assert len(result.stderr.splitlines()) == 1  # no training was announced
+    assert sorted(files.rglob("*")) == before
+
+
 def test_paths_of_files_that_do_not_exist_are_compared_too(tmp_path):
     check_distinct({"-o": tmp_path / "a", "--log": None}, {"SOURCE": tmp_path / "b", "--labels": None})
     (tmp_path / "folder").symlink_to(tmp_path)
@@ -146,7 +172,8 @@ def test_the_expected_size_is_about_the_size(suffix, tmp_path):
 def test_a_disk_that_runs_full_costs_neither_the_vectors_nor_the_earlier_file(suffix, tmp_path, monkeypatch):
     table = np.random.default_rng(0).normal(size=(8000, 8)).astype(np.float32)
     path, elsewhere = tmp_path / "there" / f"v{suffix}", tmp_path / "elsewhere"
-    elsewhere.mkdir()
+    for folder in (path.parent, elsewhere):
+        folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(elsewhere))
     Embedding(np.eye(2), [1, 2]).save(path)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -174,6 +201,7 @@ def test_a_disk_that_runs_full_costs_neither_the_vectors_nor_the_earlier_file(su
 
 def test_a_folder_that_is_removed_meanwhile_does_not_cost_the_vectors(tmp_path, monkeypatch):
     folder = tmp_path / "gone"
+    folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     def blocks():
@@ -183,6 +211,43 @@ def test_a_folder_that_is_removed_meanwhile_does_not_cost_the_vectors(tmp_path, 
     with pytest.raises(EmbeddingError, match=r"No such file or directory\); the vectors are kept in .*brane convert"):
         VectorFile(folder / "v.tsv").write([1, 2], blocks, dim=2)
     assert Embedding.load(next(tmp_path.rglob("v.npz"))).ids.tolist() == [1, 2]
+
+
+WRITERS = [
+    "shard stdlib -o shards",
+    "shard g.txt -o shards",
+    "cluster v.npz -k 2 -o clusters.csv",
+    "compare stdlib --task classify --methods attributes --dim 2 --runs 1 --jobs 1 -o compared",
+    "split-edges stdlib -o train.npz --held-out pairs.npz",
+    "evaluate v.npz --labels stdlib --save-splits splits.json",
+    "explore v.npz --layout pca --html map.html",
+    "nearest v.npz json --index vectors.faiss",
+    "embed stdlib --method attributes --dim 2 --save-model m.brane",
+    "embed stdlib --method attributes --dim 2 -o w.npz",
+    "convert v.npz -o whole --parts 2",
+    "convert v.npz -o whole --parts 2 --part-format parquet",
+]
+
+
+@pytest.mark.parametrize("command", WRITERS)
+def test_a_full_disk_is_one_line_that_names_the_file_and_leaves_nothing(command, files, monkeypatch):
+    words = command.split()
+    target = words[-1] if "--parts" not in words and "--held-out" not in words else words[words.index("-o") + 1]
+    Embedding(np.random.default_rng(0).normal(size=(554, 4)), load("stdlib").ids).save("v.npz")
+    monkeypatch.setattr(tempfile, "tempdir", str(files / "nowhere"))
+    before = [path for path in files.rglob("*") if path.is_file()]
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64, hard))  # bytes of each file, as on a disk that is full
+    try:
+        result = CliRunner().invoke(app, words)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert result.exit_code == 2, result.output
+    error = result.stderr.splitlines()[-1]
+    assert error.startswith("error: ")
+    assert target in error
+    assert "make room" in error
+    assert [path for path in files.rglob("*") if path.is_file()] == before
 
 
 KILLED = """

@@ -163,3 +163,15 @@ def test_an_error_says_how_much_memory_is_needed_and_available():
     require_memory(1_000, "a table", "give less", room=1_000)
     assert issubclass(OutOfMemoryError, BraneError)
     assert [show_size(n) for n in (12, 999_600, 1.5e19)] == ["12 bytes", "1.0 MB", "15,000.0 PB"]
+
+
+@pytest.mark.parametrize("limit", [500_000_000, 1_000_000_000])
+def test_too_little_memory_for_tables_is_one_line(limit, tmp_path):
+    (tmp_path / "edges.csv").write_text("a,b\nb,c\n")
+    code = (
+        f"import resource, sys; resource.setrlimit(resource.RLIMIT_AS, ({limit}, {limit}));"
+        f"sys.argv = ['brane', 'inspect', '{tmp_path}/edges.csv']; from neural_brane.cli import main; main()"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1), ended.stderr
+    assert "ulimit -v" in ended.stderr

@@ -75,6 +75,13 @@ def test_a_terminal_with_few_characters_or_colours_is_enough(graph, environment)
         assert (ended.stdout + ended.stderr).isascii()
 
 
+def test_warnings_that_are_errors_are_one_line(graph):
+    Path("w.txt").write_text("a 1\nb 1\n")
+    ended = run(f"{EMBED} --attributes w.txt", PYTHONWARNINGS="error")
+    assert (ended.returncode, b"Traceback" in ended.stderr) == (2, False), ended.stderr
+    assert re.match(rb"error: .*PYTHONWARNINGS", ended.stderr.splitlines()[-1])
+
+
 def test_our_special_characters_are_replaced_in_ascii():
     terminal.codecs.register_error("brane", terminal.in_ascii)
     assert "0.8 ± 0.1 · 3 × 2 … é".encode("ascii", "brane") == b"0.8 +- 0.1 - 3 x 2 ... \\xe9"

@@ -1,7 +1,7 @@
 import pytest
 
 from neural_brane.errors import GraphError
-from neural_brane.files.storage import atomic, check_target
+from neural_brane.files.storage import atomic, check_target, check_writable
 
 
 def test_a_write_that_fails_leaves_what_was_there(tmp_path):
@@ -44,7 +44,21 @@ def test_a_target_that_cannot_be_written_is_refused_before_any_work(name, messag
         check_target(tmp_path / name, (".npz", ".txt"), ".npz or .txt", GraphError)
 
 
-def test_a_target_in_a_folder_that_does_not_exist_yet_is_fine_and_nothing_is_made(tmp_path):
-    path = tmp_path / "new" / "g.npz"
-    assert check_target(str(path), (".npz",), ".npz", GraphError) == path
+def test_a_target_in_a_folder_that_does_not_exist_is_refused_with_the_command_that_makes_it(tmp_path):
+    path = tmp_path / "a b" / "g.npz"
+    with pytest.raises(GraphError, match=f"mkdir -p '{tmp_path}/a b'"):
+        check_target(str(path), (".npz",), ".npz", GraphError)
     assert list(tmp_path.iterdir()) == []
+    path.parent.mkdir()
+    assert check_target(str(path), (".npz",), ".npz", GraphError) == path
+
+
+def test_only_the_last_folder_of_an_output_is_made(tmp_path):
+    check_writable(tmp_path / "new", GraphError, folder=True)
+    with pytest.raises(GraphError, match="mkdir -p"):
+        check_writable(tmp_path / "new" / "newer", GraphError, folder=True)
+    (tmp_path / "file").touch()
+    with pytest.raises(GraphError, match="file' is not a folder"):
+        check_writable(tmp_path / "file", GraphError, folder=True)
+    with pytest.raises(GraphError, match="File name too long"):
+        check_writable(tmp_path / ("x" * 300), GraphError)

@@ -14,7 +14,7 @@ from neural_brane.graph import AttributedGraph
 
 @pytest.mark.parametrize("compress", [False, True])
 def test_a_graph_comes_back_the_same(small_graph, tmp_path, compress):
-    path = tmp_path / "new" / "small.npz"
+    path = tmp_path / "small.npz"
     write_graph(small_graph, path, compress=compress)
     again = read_graph(path)
     assert again.digest() == small_graph.digest()

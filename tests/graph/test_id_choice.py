@@ -61,6 +61,7 @@ def test_a_better_column_than_row_numbers_is_chosen(columns, chosen, tmp_path):
         ({"place": [0, 1, 2, 3], "person": [1, 2, 3, 4]}, "'place' and 'person'"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:nodes. column 'id' is named like an id")
 def test_two_columns_that_could_be_the_ids_are_refused(columns, named):
     with pytest.raises(GraphError, match=rf"nodes: columns {named}.*--id"):
         AttributedGraph.from_frames(EDGES, people(**columns))

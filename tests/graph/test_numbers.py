@@ -1,8 +1,10 @@
 import numpy as np
+import polars as pl
 import pytest
 
-from neural_brane.errors import GraphError
+from neural_brane.errors import GraphError, KindError
 from neural_brane.graph.build import as_real, to_single
+from neural_brane.graph.columns import plain
 
 
 @pytest.mark.parametrize("kind", ["?", "i1", "u8", ">i4", "e", ">f4", "f8", ">f8", "g", "O"])
@@ -49,3 +51,10 @@ def test_opposite_infinities_are_found():
 def test_the_smallest_and_the_largest_are_kept_and_nothing_is_copied():
     numbers = np.array([np.finfo(np.float32).smallest_subnormal, 0, np.finfo(np.float32).max], dtype=np.float32)
     assert to_single(numbers, str) is numbers
+
+
+def test_a_date_that_polars_cannot_write_is_refused_with_its_column():
+    far = pl.Series("when", [0, 2**62]).cast(pl.Datetime("ms"))
+    with pytest.raises(KindError, match="column 'when'"):
+        plain(far)
+    assert len(plain(far.head(1))) == 1

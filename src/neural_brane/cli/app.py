@@ -7,7 +7,7 @@ from inspect import getdoc
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from neural_brane.cli import distributed
 from neural_brane.cli.convert import convert, shard, split_edges
@@ -18,7 +18,7 @@ from neural_brane.cli.explore import demo, explore
 from neural_brane.cli.info import datasets, formats, info, inspect, methods
 from neural_brane.cli.insight import cluster, explain, nearest, suggest
 from neural_brane.cli.terminal import LOG, TYPED, echo, end_log, exit_stopped, signals_as_errors
-from neural_brane.errors import BraneError, printable
+from neural_brane.errors import BraneError, ParameterError, printable, shorten
 
 HELP = """
 Learn one vector per node of a graph, from its links and its attributes.
@@ -49,10 +49,15 @@ class BraneGroup(TyperGroup):
                 return super().invoke(ctx)
         except BraneError as error:
             fail(str(error))
+        except Warning as warning:
+            fail(f"{warning} (it is an error because of PYTHONWARNINGS or -W error)")
         except (BrokenPipeError, typer.Exit):
             raise
         except OSError as error:
-            fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+            from neural_brane.files.storage import NO_ROOM
+
+            advice = "; make room on this disk, or choose a folder on another" if error.errno in NO_ROOM else ""
+            fail((f"{error.filename}: {error.strerror}" if error.filename else str(error)) + advice)
         except MemoryError as error:
             from neural_brane.graph.memory import available, show_size
 
@@ -76,10 +81,22 @@ class BraneGroup(TyperGroup):
         return context
 
 
+class BraneCommand(TyperCommand):
+    """A command that refuses a second value of an option that takes one, where Typer would use the last."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments of the command."""
+        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        for one in given:
+            if given.count(one) > 1 and isinstance(one, TyperOption) and not (one.multiple or one.is_flag):
+                raise ParameterError(f"{one.opts[0]} is given twice, but takes one value; leave one out")
+        return super().parse_args(ctx, args)
+
+
 def fail(message: str) -> None:
     """Print an error and exit with code 2."""
     LOG.error(printable(message))
-    echo(f"error: {message}", err=True)
+    echo(f"error: {shorten(message)}", err=True)
     raise typer.Exit(2) from None
 
 
@@ -106,9 +123,9 @@ GROUPS: dict[str, tuple[Callable[..., None], ...]] = {
 }
 for panel, commands in GROUPS.items():
     for command in commands:
-        app.command(rich_help_panel=panel, help=help_of(command))(command)
+        app.command(cls=BraneCommand, rich_help_panel=panel, help=help_of(command))(command)
 processes = typer.Typer(help="Train in several processes, on one machine or many.", no_args_is_help=True)
-processes.command("embed", help=help_of(distributed.embed))(distributed.embed)
+processes.command("embed", cls=BraneCommand, help=help_of(distributed.embed))(distributed.embed)
 app.add_typer(processes, name="distributed", rich_help_panel="Learn")
 
 

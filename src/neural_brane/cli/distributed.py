@@ -22,7 +22,7 @@ from typer import Argument
 from neural_brane.cli import options as o
 from neural_brane.cli.options import Reading, TrainingOptions, bundled
 from neural_brane.cli.terminal import LOG, Stopped, counting, echo, echo_and_log, log_to, reporting
-from neural_brane.errors import BraneError, EmbeddingError, ParameterError, printable
+from neural_brane.errors import BraneError, CheckpointError, EmbeddingError, ParameterError, printable
 
 if TYPE_CHECKING:
     from neural_brane.distributed.launch import Job
@@ -75,10 +75,12 @@ def embed(
     if output.suffix:
         VectorFile(output)
     else:
-        check_writable(output / "manifest.json", EmbeddingError)
+        check_writable(output, EmbeddingError, folder=True)
         check_replaceable(output)
     parameters = training.parameters(NeuralBrane)
     NeuralBrane(**parameters).parameters_in_force()
+    if parameters.get("checkpoint"):
+        check_writable(parameters["checkpoint"], CheckpointError, folder=True)
     require_packages()
     if not is_launched():
         start_ranks(ranks, parameters.get("checkpoint"))
@@ -204,7 +206,7 @@ def ending_together(job: Job) -> Iterator[None]:
             raise typer.Exit(1) from None
         if is_first(job.store, job.rank):
             LOG.error(printable(f"{type(error).__name__}: {error}"))
-            if isinstance(error, (BraneError, OSError, MemoryError)):
+            if isinstance(error, (BraneError, OSError, MemoryError, Warning)):
                 echo(f"error: {error}", err=True)
             else:
                 traceback.print_exception(error)

@@ -66,12 +66,12 @@ def compare(
     """
     from neural_brane.experiments.compare import JSON, PAGE, USUAL, prepare
     from neural_brane.experiments.compute import TASKS
-    from neural_brane.files.storage import check_distinct, check_target
+    from neural_brane.files.storage import check_distinct, check_writable
 
     written = {} if output is None else {"--output": output / JSON, "the page of --output": output / PAGE}
     check_distinct(written | {"--log": log}, reading.files(source))
     if output is not None:
-        check_target(output / PAGE, (".html",), ".html", ParameterError)
+        check_writable(output, ParameterError, folder=True)
     log_to(log)
     graph = replace(reading, labels=None).read(source)
     tasks = split_names(task)
@@ -163,15 +163,10 @@ def show_measures(task: Task, standings: Sequence[Standing]) -> None:
 
     scored = [one for one in standings if not one.failure]
     measured = [name for name in task.measures if any(name in one.measures for one in scored)]
-    rows = [
-        (
-            one.name,
-            *(three_digits(one.measures[name].mean) if name in one.measures else "-" for name in measured),
-            short_time(one.seconds.mean),
-            f"{one.peak_mb:,.0f}",
-        )
-        for one in scored
-    ]
+    rows = []
+    for one in scored:
+        scores = (three_digits(one.measures[name].mean) if name in one.measures else "-" for name in measured)
+        rows.append((one.name, *scores, short_time(one.seconds.mean), f"{one.peak_mb:,.0f}"))
     columns = [task.measures[name].removeprefix("AUC by ") for name in measured]
     if rows:
         show_table(("method", *columns, "seconds", "MB"), rows, right=(*columns, "seconds", "MB"))
@@ -215,15 +210,13 @@ def tune(
     fixed, points = space(find_method(method), settings or [], grid or [])
     graph = reading.read(dataset)
     folder = output or Path(f"tune-{method}-{graph.name}")
-    check_writable(folder / "training.json", ParameterError)
+    check_writable(folder, ParameterError, folder=True)
     total, jobs = len(candidates(points)), jobs or os.cpu_count() or 1
     echo(f"{method} on {graph.name}: {total} candidates, {runs} trainings each, saved in {folder}", err=True)
-    with counting("search") as progress:
-        results = search(
-            method, graph, points, fixed=fixed, seed=seed, runs=runs, jobs=jobs, folder=folder, progress=progress
-        )
-    show_candidates(results)
-    best = results[0]
+    with counting("search") as bar:
+        found = search(method, graph, points, fixed=fixed, seed=seed, runs=runs, jobs=jobs, folder=folder, progress=bar)
+    show_candidates(found)
+    best = found[0]
     echo("Lines for experiments/tuned.toml:\n")
     seen = hide_test_labels(graph).digest()
     echo(Tuned(fixed | best.parameters, best.score, total, runs, seen).as_toml(method, graph.name))
@@ -238,23 +231,17 @@ def space(method: type[Embedder], settings: list[str], grid: list[str]) -> tuple
         raise ParameterError(f"{both[0]} is given by --set and by --grid; leave one out")
     points = {name: values for name, values in usual(method).items() if name not in fixed} | named
     if not points:
-        raise ParameterError(
-            f"no parameter of '{method.title}' is left to search; give values to try, as in --grid dim=64,128"
-        )
+        raise ParameterError(f"no parameter of '{method.title}' is left; give values to try, as in --grid dim=64,128")
     return fixed, points
 
 
 def show_candidates(results: list[Candidate]) -> None:
     """Print the candidates, best first; raise an error if none could be trained."""
     names = tuple(results[0].parameters)
-    rows = [
-        (
-            *(f"{one.parameters[name]}" for name in names),
-            f"{one.seconds:.1f}" if one.macro else "",
-            f"{one.score:.4f} ± {one.sd:.4f}" if one.macro else one.failure,
-        )
-        for one in results
-    ]
+    rows = []
+    for one in results:
+        found = (f"{one.seconds:.1f}", f"{one.score:.4f} ± {one.sd:.4f}") if one.macro else ("", one.failure)
+        rows.append((*(f"{one.parameters[name]}" for name in names), *found))
     show_table((*names, "seconds", "validation Macro-F1"), rows, right=(*names, "seconds"))
     if not results[0].macro:
         raise ParameterError(f"no candidate could be trained; the first failed with: {results[0].failure}")
@@ -300,7 +287,7 @@ def reproduce(
     from neural_brane.experiments.reproduce.run import reproduce as run
     from neural_brane.files.storage import check_writable
 
-    check_writable(output / "results.json", ParameterError)
+    check_writable(output, ParameterError, folder=True)
     log_to(log)
     chosen: list[str] = [*(table or []), *(figure or [])]
     wanted = [name for name in OUTPUTS if everything or not chosen or name in chosen]

@@ -125,13 +125,13 @@ def serve(view: View, layout: str | None, seed: int, port: int, open_page: bool)
     if open_page:
         webbrowser.open(server.address)
     try:
-        server.serve_forever()
+        server.serve()
     except KeyboardInterrupt:
         echo("the page is closed")
     finally:
         if making is not None:
             making.stop()
-        server.server_close()
+        server.close()
 
 
 WELL_KNOWN = ("json", "asyncio", "zipfile", "unittest", "http.client", "tkinter", "math")
@@ -160,8 +160,7 @@ def demo(
     from neural_brane.methods.neural_brane import NeuralBrane
 
     vectors, picture, page = output / "stdlib.npz", output / "stdlib.png", output / "map.html"
-    for path in (vectors, picture, page):
-        check_writable(path, ParameterError)
+    check_writable(output, ParameterError, folder=True)
     graph = datasets.load("stdlib")
     model = NeuralBrane(seed=0, epochs=epochs)
     train(model, graph)
@@ -170,6 +169,7 @@ def demo(
     rows = [(name, ", ".join(f"{one} {cosine:.2f}" for one, cosine in found)) for name, found in nearest.items()]
     show_table(("module", "nearest modules, by cosine"), rows, fold=True)
     advice = _show_scores(graph, embedding)
+    output.mkdir(exist_ok=True)
     embedding.save(vectors)
     map.plot(
         embedding,

@@ -45,9 +45,7 @@ def info(
             echo(json.dumps(contents.as_dict()))
             continue
         facts = dict(contents.facts)
-        extent = ""
-        if "nodes" in facts and "dim" in facts:
-            extent = f", {facts.pop('nodes'):,} x {facts.pop('dim')}"
+        extent = f", {facts.pop('nodes'):,} x {facts.pop('dim')}" if {"nodes", "dim"} <= facts.keys() else ""
         echo(f"{contents.path}: {contents.kind}{extent} ({show_size(contents.size)})")
         for name, value in facts.items():
             echo(f"  {name:<12} {as_text(name, value)}")
@@ -83,13 +81,13 @@ def inspect(
     """
     from neural_brane.files.contents import inspect_file, inspect_nodes
 
-    ids = None
+    edges = None
     for path in files:
         report = inspect_file(path)
         show_report(report)
-        ids = report.ids if ids is None else ids
+        edges = report if edges is None and report.ids is not None else edges
     if nodes is not None:
-        show_report(inspect_nodes(nodes, ids))
+        show_report(inspect_nodes(nodes, edges))
 
 
 def show_report(report: Report) -> None:
@@ -157,9 +155,8 @@ def show_method(method: type[Embedder]) -> None:
     echo(f"growth     {method.growth}")
     echo(f"paper      {method.paper}\n")
     defaults = method().parameters_in_force()
-    rows = [
-        (name, _text(defaults[name]), one.expects(), one.about) for name, one in known.items() if name != "progress"
-    ]
+    shown = {name: one for name, one in known.items() if name != "progress"}
+    rows = [(name, _text(defaults[name]), one.expects(), one.about) for name, one in shown.items()]
     show_table(("parameter", "default", "value", "meaning"), rows, fold=True)
     kept = []
     for dataset, chosen in tuned().items():

@@ -87,8 +87,10 @@ def log_to(path: Path | None) -> None:
     """Start to append log lines to a file; without a file, do nothing."""
     if path is None:
         return
+    from neural_brane.files.storage import require_folder
+
+    require_folder(path, ParameterError)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         file = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise ParameterError(f"--log {path}: cannot write to it ({error.strerror}); choose another file") from None
@@ -124,8 +126,6 @@ def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     LOG.warning(printable(message))
 
 
-# Progress is a bar on a terminal; a file or a pipe gets a few lines.
-
 PROGRESS_LINES = 5  # plain lines per run
 EVERY = 60.0  # most seconds between two lines of a long run
 COMPILING = "compiling (only the first time)"
@@ -148,10 +148,7 @@ def reporting(title: str, *, clock: Clock = time.perf_counter) -> Iterator[Repor
 
 @contextmanager
 def counting(title: str, *, steady: bool = True, clock: Clock = time.perf_counter) -> Iterator[Reporter]:
-    """Yield a reporter for counted work: a bar that disappears, or lines if the work takes long.
-
-    steady: False if units take unequal times; the time left then follows from the mean rate since the start.
-    """
+    """Yield a reporter of counted work; set `steady` to False if units take unequal times."""
     begun = clock()
 
     def count(progress: Progress) -> str:
@@ -183,10 +180,7 @@ def _lines(text: Describe, clock: Clock, begun: float, write: Write, quiet: floa
 def _display(
     first: str, text: Describe, lines: Callable[[Write], Reporter], title: str | None = None
 ) -> Iterator[tuple[Reporter, Write]]:
-    """Yield a reporter and a function that shows a text: a bar on a terminal (lines go to the log), else plain lines.
-
-    A bar without a title disappears.
-    """
+    """Yield a reporter and a function that shows a text: a bar on a terminal, with lines in the log, or lines."""
     if not sys.stderr.isatty():
         if title is not None:
             echo_and_log(title)
@@ -219,8 +213,7 @@ def describe(progress: Progress) -> str:
     if progress.stage:
         return f"{progress.stage}: {progress.done} of {progress.total} {progress.unit}"
     loss = "" if progress.loss is None else f" · loss {progress.loss:.4f}"
-    digits = 0 if progress.rate >= 10 else 1
-    speed = f"{progress.rate:,.{digits}f} {progress.unit}/s"
+    speed = f"{progress.rate:,.{0 if progress.rate >= 10 else 1}f} {progress.unit}/s"
     if progress.per_node is not None:
         speed += f" · {progress.per_node:,.0f} per node"
     return f"epoch {progress.epoch}/{progress.epochs}{loss} · {speed}"
@@ -306,18 +299,13 @@ def _tolerant(stream: TextIO | None) -> TextIO:
     return io.TextIOWrapper(io.BufferedWriter(raw), encoding=stream.encoding, errors="brane", line_buffering=True)
 
 
-# Ctrl-C, a signal or a closed terminal asks a command to stop.
-
 REQUESTS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 LONG = 5.0  # seconds of training after which a stopped command suggests a checkpoint
 TYPED = "neural_brane.typed"  # key of the typed arguments in the context of a command
 
 
 class Stopped(KeyboardInterrupt):
-    """The signal `number` asked a command to stop; `message` states whether its work was saved.
-
-    add: arguments to add to the same command so that it resumes; None if it cannot resume.
-    """
+    """The signal `number` asked a command to stop; it resumes with the arguments `add`, unless that is None."""
 
     def __init__(self, number: int, message: str = "stopped", add: tuple[str, ...] | None = None):
         super().__init__(message)
@@ -331,9 +319,8 @@ def signals_as_errors() -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         raise Stopped(number)
 
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        before = {number: signal.getsignal(number) for number in REQUESTS}
+    allowed = threading.current_thread() is threading.main_thread()
+    before = {number: signal.getsignal(number) for number in REQUESTS if allowed}
     for number, old in before.items():
         if old is not signal.SIG_IGN:  # `nohup` ignores a signal; keep that
             signal.signal(number, stop)

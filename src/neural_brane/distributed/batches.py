@@ -137,11 +137,7 @@ AnyShards = Shards | MemoryShards
 
 
 class GraphRows:
-    """The rows of all nodes of a graph, on this rank or on others; results do not depend on the place of a row.
-
-    Without an exchange, this rank maps all shards, and the ranks of a host share the memory. With an exchange, each
-    rank maps only the shards of its own nodes and requests other rows; all ranks then call the methods together.
-    """
+    """The rows of all nodes of a graph: from all shards, mapped, or with an exchange from this rank's shards only."""
 
     def __init__(self, shards: AnyShards, exchange: Exchange | None = None):
         self.exchange = exchange or Exchange(alone=True)
@@ -284,10 +280,7 @@ def sampling_tables(
 
 
 def _degrees(rows: GraphRows, *, keep: bool) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the degrees of all nodes and whether each has a self-loop; None on ranks that do not `keep` them.
-
-    If each rank has only the rows of its own nodes, the ranks gather the degrees, some nodes at a time.
-    """
+    """Return the degrees of all nodes and whether each has a self-loop; None on ranks that do not `keep` them."""
     if rows.exchange.ranks == 1 and not keep:
         return None
     own, each = rows.own, block_size(rows.nodes, rows.exchange.ranks)
@@ -315,10 +308,7 @@ def share_of(batch: int, rank: int, ranks: int) -> range:
 
 
 class BatchMaker:
-    """Make a rank's share of any batch, with the triplets that `sampling.triplets` draws for the seed.
-
-    Ranks that keep a range of nodes each must draw at the same time.
-    """
+    """Make a rank's share of any batch, with the triplets of `sampling.triplets`; ranks draw at the same time."""
 
     def __init__(
         self, rows: GraphRows, tables: SamplingTables, share: range, batch: int, *, allow_self_negative: bool, seed: int
@@ -342,17 +332,14 @@ class BatchMaker:
         triplets[:, 1] = self.rows.neighbours(u, drawn.chance)
         for _ in range(PATIENCE):
             draw_last(tables.alias, pending, drawn)
-            pending = pending[self._refused(u[pending], triplets[pending, 2])]
+            j = triplets[pending, 2]
+            again = self.rows.linked(u[pending], j)
+            pending = pending[again if self.allow_self_negative else again | (j == u[pending])]
             if not self.rows.any(np.array([len(pending)])):
                 return triplets
         bags = self.rows.bags("adjacency", u[pending])  # u has almost all nodes as neighbours: draw from the others
         draw_others(tables.weights, bags, self.allow_self_negative, pending, drawn)
         return triplets
-
-    def _refused(self, u: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Return whether each j must be drawn again, because it is a neighbour of u or u itself."""
-        linked = self.rows.linked(u, j)
-        return linked if self.allow_self_negative else linked | (j == u)
 
 
 def bags_of_nodes(rows: GraphRows, nodes: np.ndarray, number: "Numbering | None" = None) -> Batch:

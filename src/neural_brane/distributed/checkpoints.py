@@ -1,8 +1,4 @@
-"""Save the state of a training on many ranks in a folder, from which any number of ranks can resume.
-
-A checkpoint is a folder `step-NNNNNNNN`; its manifest `checkpoint.json` is written last. The file `LATEST` names the
-newest complete checkpoint. The last two are kept in case one is damaged. All hosts must see the same folder.
-"""
+"""Save the state of a training on many ranks in folders `step-N`, from which any number of ranks can resume."""
 
 from __future__ import annotations
 
@@ -20,17 +16,9 @@ import torch.distributed as dist
 from torch.distributed import checkpoint as dcp
 from torch.distributed._shard.sharded_tensor import Shard, ShardedTensor
 from torch.distributed._shard.sharded_tensor.metadata import ShardMetadata
-from torch.distributed.checkpoint import FileSystemReader, FileSystemWriter
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.filesystem import _StorageInfo
-from torch.distributed.checkpoint.metadata import (
-    ChunkStorageMetadata,
-    Metadata,
-    MetadataIndex,
-    StorageMeta,
-    TensorProperties,
-    TensorStorageMetadata,
-)
+from torch.distributed.checkpoint.metadata import ChunkStorageMetadata, Metadata, MetadataIndex, StorageMeta
 
 from neural_brane.errors import CheckpointError
 from neural_brane.files.checkpoints import START_AGAIN, require_same
@@ -46,7 +34,7 @@ BLOCK_BYTES = 128 << 20  # bytes of a table per block; PyTorch copies each block
 Layout = dict[str, Any]  # `tensors`: dtype, size and chunks by name; `stored`: the place of each block
 
 
-class Writer(FileSystemWriter):
+class Writer(dcp.FileSystemWriter):
     """Write tensors to a folder, one file per rank; afterwards rank 0 has their `layout`."""
 
     layout: Layout
@@ -68,12 +56,12 @@ class Writer(FileSystemWriter):
                 "chunks": [[list(chunk.offsets), list(chunk.sizes)] for chunk in tensor.chunks],
             }
             for name, tensor in metadata.state_dict_metadata.items()
-            if isinstance(tensor, TensorStorageMetadata)
+            if isinstance(tensor, dcp.metadata.TensorStorageMetadata)
         }
         self.layout = {"tensors": tensors, "stored": stored}
 
 
-class Reader(FileSystemReader):
+class Reader(dcp.FileSystemReader):
     """Read the tensors of a folder by the layout of a `Writer`."""
 
     def __init__(self, folder: Any, layout: Layout):
@@ -89,8 +77,8 @@ class Reader(FileSystemReader):
         tensors: dict[str, Any] = {}
         for name, about in self._layout["tensors"].items():
             chunks = [ChunkStorageMetadata(torch.Size(first), torch.Size(size)) for first, size in about["chunks"]]
-            kind = TensorProperties(dtype=getattr(torch, about["dtype"]))
-            tensors[name] = TensorStorageMetadata(kind, torch.Size(about["size"]), chunks)
+            kind = dcp.metadata.TensorProperties(dtype=getattr(torch, about["dtype"]))
+            tensors[name] = dcp.metadata.TensorStorageMetadata(kind, torch.Size(about["size"]), chunks)
         return Metadata(tensors, storage_data=stored, storage_meta=StorageMeta(load_id=self.load_id))
 
 
@@ -141,9 +129,8 @@ class CheckpointManifest(Manifest):
 class Checkpoints:
     """The checkpoints of a run in a folder; all ranks call the methods together.
 
-    identity: the identity of the run, from `files.checkpoints.identify`. Checkpoints of another run are refused;
-    parameters in `free` may differ. every: steps between two checkpoints. keep: checkpoints to keep. group: a process
-    group on the CPU for messages between ranks, or None for the default group.
+    identity: from `files.checkpoints.identify`; other runs are refused, but parameters in `free` may differ.
+    every: steps between two checkpoints. keep: checkpoints to keep. group: for messages on the CPU, or None.
     """
 
     def __init__(
@@ -201,10 +188,7 @@ class Checkpoints:
             raise CheckpointError(f"{path}: cannot be read ({_first(error)}); {START_AGAIN}") from None
 
     def save(self, step: int, tensors: Mapping[str, Any], numbers: Mapping[str, Any]) -> None:
-        """Save the state before `step`; warn and continue if it cannot be written.
-
-        tensors: sharded over the ranks, or plain and equal on all ranks. numbers: values that JSON can store.
-        """
+        """Save the state before `step`: tensors, and numbers for JSON; warn and continue if it cannot be written."""
         path = self.folder / f"step-{step:08d}"
         self._on_first(lambda: self._make_room(path))
         writer = Writer(path)
@@ -213,9 +197,7 @@ class Checkpoints:
                 dcp.save(in_blocks(tensors, self.group), storage_writer=writer, process_group=self.group)
         except CheckpointException as error:
             if self.rank == 0:
-                warnings.warn(
-                    f"{path}: the checkpoint could not be written ({_first(error)}); training continues", stacklevel=2
-                )
+                warnings.warn(f"{path}: checkpoint not written ({_first(error)}); training goes on", stacklevel=2)
             return
         files: dict[str, Any] = {}
         for own in self._gather(describe_files(path, [file.name for file in path.glob(f"__{self.rank}_*")])):

@@ -15,15 +15,8 @@ import torch
 from torch import distributed
 
 from neural_brane import __version__
-from neural_brane.distributed.batches import (
-    AnyShards,
-    BatchMaker,
-    GraphRows,
-    Prefetch,
-    bags_of_nodes,
-    sampling_tables,
-    share_of,
-)
+from neural_brane.distributed import batches as batching
+from neural_brane.distributed.batches import AnyShards, BatchMaker, GraphRows, Prefetch, bags_of_nodes, sampling_tables
 from neural_brane.distributed.checkpoints import EVERY, Checkpoints
 from neural_brane.distributed.exchange import Exchange, block_size, node_range
 from neural_brane.distributed.launch import Job, count, is_launched, join, own_threads, require_packages
@@ -32,6 +25,7 @@ from neural_brane.distributed.spectral import OwnGraph, join_own, spectral_part
 from neural_brane.errors import ParameterError
 from neural_brane.files.checkpoints import identify
 from neural_brane.files.graphs.shards import MemoryShards, Shards, open_shards
+from neural_brane.files.storage import require_folder
 from neural_brane.files.vectors.parts import PartWriter, finish
 from neural_brane.graph import AttributedGraph
 from neural_brane.kernels import cpu
@@ -69,10 +63,7 @@ class Sizes(NamedTuple):
 
 
 class Metrics:
-    """Count steps, losses and seconds per phase; rank 0 also reports them.
-
-    target: a .jsonl file, a folder for metrics.jsonl and TensorBoard files, or None to write no file.
-    """
+    """Count steps, losses and seconds per phase; rank 0 reports them, and writes them to `target` if it is given."""
 
     def __init__(
         self,
@@ -85,8 +76,7 @@ class Metrics:
     ):
         reports = rank == 0
         self.batch, self.steps, epochs, nodes, self.ranks = sizes
-        self.restarts = 0
-        self._clock = clock
+        self.restarts, self._clock = 0, clock
         total = self.steps * self.batch
         self._meter = Meter(report if reports else None, total, "triplets", epochs=epochs, nodes=nodes)
         self._target = None if target is None or not reports else Path(target)
@@ -145,14 +135,11 @@ class Metrics:
     def _write_means(self, now: float) -> None:
         steps = self._step - self._written
         line = {
-            "step": self._step,
-            "triplets": self._step * self.batch,
-            "loss": self._sum / steps,
+            "step": self._step, "triplets": self._step * self.batch, "loss": self._sum / steps,
             "triplets_per_second": round(steps * self.batch / max(now - self._written_at, 1e-9), 1),
-            "ranks": self.ranks,
-            "restarts": self.restarts,
+            "ranks": self.ranks, "restarts": self.restarts,
             "seconds": {name: round(value / steps, 6) for name, value in self._seconds.items()},
-        }
+        }  # fmt: skip
         self._write(line)
         if self._board is not None:
             for name in ("loss", "triplets_per_second", "ranks", "restarts"):
@@ -189,7 +176,8 @@ def _open(target: Path) -> Any:
     """Open the file of JSON lines for appending. It is not written atomically, because it is read during training."""
     path = metrics_file(target)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        require_folder(target, ParameterError)
+        path.parent.mkdir(exist_ok=True)
         file = path.open("a+b")
     except OSError as error:
         raise ParameterError(f"--metrics {target}: cannot be written ({error.strerror}); choose another file") from None
@@ -235,11 +223,7 @@ class RankTraining(Epochs):
     def run(
         self, first: int, batches: Callable[[int], Any], step: Callable[[Any], torch.Tensor], together: int
     ) -> None:
-        """Train from step `first` to the last, or until the loss is flat.
-
-        batches: returns the rank's share of a batch by its number. together: the number of steps after which losses
-        are read; more than one, because reading a loss waits for the GPU.
-        """
+        """Train from step `first` until the end or a flat loss; losses are read once in `together` steps."""
         at, per_epoch = first, self.settings["batches_per_epoch"]
         losses: list[torch.Tensor] = []
         while at < self.total and not (at % per_epoch == 0 and self.is_flat()):
@@ -317,10 +301,7 @@ class TrainedModel(NamedTuple):
     losses: list[float]
 
     def vectors(self, output: str) -> Iterator[np.ndarray]:
-        """Yield the vectors of this rank's nodes in blocks (nodes, width) float32; output: as in `NeuralBrane`.
-
-        All ranks look up rows together, so all yield equally many blocks; the last ones may be empty.
-        """
+        """Yield the vectors of this rank's nodes in blocks, equally many on all ranks; the last may be empty."""
         model, own = self.model, self.model.neighbours.own
         weight, bias = model.weight.cpu().numpy(), model.bias.cpu().numpy()
         for first in range(0, block_size(self.rows.nodes, model.exchange.ranks), VECTOR_NODES):
@@ -374,7 +355,7 @@ def train(
             training.run(first, *prepare_gpu(shards, model, kernel, own, seed, counter.phase))
         else:
             tables = sampling_tables(rows, host, **options)
-            share, allow = share_of(batch, host.rank, host.ranks), own["allow_self_negative"]
+            share, allow = batching.share_of(batch, host.rank, host.ranks), own["allow_self_negative"]
             make = BatchMaker(rows, tables, share, batch, allow_self_negative=allow, seed=seed)
             step = CPUStep(model, kernel, batch, len(share), counter.phase)
             training.run(first, stack.enter_context(Prefetch(make, training.total)), step, step.together)
@@ -478,10 +459,7 @@ def _provenance(shards: Shards, settings: dict[str, Any], seed: int, losses: lis
 def learn_graph(
     graph: AttributedGraph, settings: dict[str, Any], seed: int
 ) -> tuple[Decomposition, LearnedPart | None]:
-    """Learn both parts of all vectors for `NeuralBrane(device="distributed")`; all ranks call this with the same graph.
-
-    Every rank returns both parts of all nodes; the learned part is None if all columns are spectral.
-    """
+    """Learn both parts of all vectors, on all ranks together; the learned part is None if all columns are spectral."""
     require_packages()
     settings = settings | {"threads": settings["threads"] or own_threads()}
     with ExitStack() as stack:

@@ -52,20 +52,14 @@ def count_rows(adjacency: sparse.csr_array, attributes: sparse.csr_array, triple
     """Count the rows and entries that the triplets (count, 3) of one rank need."""
     nodes = np.unique(triplets)
     return BatchRows(
-        triplets=len(triplets),
-        nodes=len(nodes),
-        attribute_entries=int(np.diff(attributes.indptr)[nodes].sum()),
+        triplets=len(triplets), nodes=len(nodes), attribute_entries=int(np.diff(attributes.indptr)[nodes].sum()),
         neighbour_entries=int(np.diff(adjacency.indptr)[nodes].sum()),
-        attribute_rows=len(distinct_rows(attributes, nodes)),
-        neighbour_rows=len(distinct_rows(adjacency, nodes)),
-    )
+        attribute_rows=len(distinct_rows(attributes, nodes)), neighbour_rows=len(distinct_rows(adjacency, nodes)),
+    )  # fmt: skip
 
 
 def expected_rows(sizes: Sizes, triplets: int, nodes: int | None = None) -> BatchRows:
-    """Estimate the rows and entries of triplets, as if all nodes had equally many neighbours and attributes.
-
-    Real hubs are drawn more often and need more rows. nodes: the number of distinct nodes, if already known.
-    """
+    """Estimate the rows and entries of triplets, as if all nodes had equally many neighbours and attributes."""
     drawn = distinct(sizes.nodes, 3 * triplets) if nodes is None else nodes
     bags = [drawn * entries / max(sizes.nodes, 1) for entries in (sizes.attribute_entries, sizes.links)]
     rows = [distinct(count, bag) for count, bag in zip((sizes.attributes, sizes.nodes), bags, strict=True)]
@@ -80,8 +74,7 @@ def distinct(items: float, draws: float) -> float:
 def row_bytes(settings: dict[str, Any]) -> tuple[int, int]:
     """Return the bytes of a row of P and of a row of P', as ranks keep and send them."""
     own = settings["attribute_dim"]
-    other = settings["dim"] - settings["spectral_dim"] - own
-    return SINGLE * padded(own), SINGLE * padded(other)
+    return SINGLE * padded(own), SINGLE * padded(settings["dim"] - settings["spectral_dim"] - own)
 
 
 def traffic_of(rows: BatchRows, settings: dict[str, Any], ranks: int) -> Traffic:
@@ -137,11 +130,7 @@ def estimate_rank(
     *,
     batch: BatchRows | None = None,
 ) -> RankEstimate:
-    """Estimate one of `ranks` processes that train together; settings: the parameters in force for the graph.
-
-    batch: the rows of a rank's share of a batch, if known. Otherwise they are counted on the graph, or estimated from
-    its sizes.
-    """
+    """Estimate one of so many ranks, by the parameters in force; `batch`: rows of its share, counted if not given."""
     triplets = _share(settings["batch_size"], ranks) if settings["dim"] != settings["spectral_dim"] else 0
     counted = batch is not None or bool(triplets and not isinstance(source, Sizes))
     if batch is None and triplets and not isinstance(source, Sizes):
@@ -150,13 +139,10 @@ def estimate_rank(
         batch = count_rows(source.adjacency, source.attributes, drawn)
     batch, copy = batch or expected_rows(sizes, triplets), shard_bytes(sizes)
     return RankEstimate(
-        moments=_moments(sizes, settings, ranks, batch),
-        graph=_share(copy, ranks),
-        host={"one copy of the graph": copy, "sampling tables": SAMPLING * sizes.nodes},
-        batch=batch,
-        counted=counted,
+        moments=_moments(sizes, settings, ranks, batch), graph=_share(copy, ranks),
+        host={"one copy of the graph": copy, "sampling tables": SAMPLING * sizes.nodes}, batch=batch, counted=counted,
         traffic=traffic_of(batch, settings, ranks),
-    )
+    )  # fmt: skip
 
 
 def shard_bytes(sizes: Sizes) -> int:

@@ -34,11 +34,7 @@ Array = Any  # NumPy array or PyTorch tensor
 
 
 class Exchange:
-    """Send arrays between the ranks of a process group and sum over them.
-
-    group: None means the default group, or this process alone if there is none. alone: use this process alone, even if
-    there is a group.
-    """
+    """Send arrays between the ranks of a group (by default all), or, if `alone`, to this process; sum over them."""
 
     def __init__(self, group: Any = None, *, alone: bool = False):
         self.group, self.rank, self.ranks, self.device = group, 0, 1, torch.device("cpu")
@@ -53,11 +49,7 @@ class Exchange:
         return self.send(given, np.ones(self.ranks, np.int64), np.ones(self.ranks, np.int64))
 
     def send(self, values: Array, give: Any, take: Any = None) -> Array:
-        """Send the next `give[r]` rows of an array to rank r; return the rows received, in the order of the ranks.
-
-        take: the number of rows from each rank; if None, the ranks exchange these numbers first. A single rank gets
-        its own array back, not a copy.
-        """
+        """Send `give[r]` rows to rank r; return the rows received, in rank order. `take` counts them, if known."""
         if self.ranks == 1:
             return values
         take = self.sizes(give) if take is None else take
@@ -76,10 +68,7 @@ class Exchange:
         return got.to(values.device).view(values.dtype).reshape(shape)
 
     def total(self, values: np.ndarray) -> np.ndarray:
-        """Return the sum of an array over the ranks, always added in the order of the ranks, so that no bit varies.
-
-        Every rank sums one piece of the array, then all ranks get all pieces. A rank never holds more than two arrays.
-        """
+        """Return the sum of an array over the ranks, always added in the order of the ranks, so that no bit varies."""
         if self.ranks == 1:
             return values
         flat = values.reshape(-1)
@@ -117,10 +106,7 @@ class Exchange:
 
 
 class Requests:
-    """Requests for numbered rows. They are sent once to the ranks that own the rows, and can be answered many times.
-
-    numbers: the rows that this rank requests, in any order, from 0 … count − 1. `node_range` says who owns a row.
-    """
+    """Requests for rows 0 … count − 1, sent once to the ranks that own them, which can answer many times."""
 
     def __init__(self, exchange: Exchange, numbers: np.ndarray, count: int):
         self.exchange, self.own = exchange, node_range(count, exchange.rank, exchange.ranks)
@@ -142,10 +128,7 @@ class Requests:
         return self.answers(table[_places(self.own_rows, table)])
 
     def bags(self, lengths: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return answers of several values each: the number of values per request, and the values of all requests.
-
-        lengths: the number of values for each of `own_rows`. values: the values, one answer after another.
-        """
+        """Return answers of lengths[k] values for own row k: the lengths and the values for all requests."""
         exchange = self.exchange
         sent = _sums(lengths, self.take)
         got = exchange.send(np.asarray(lengths, np.int64), self.take, self.give)
@@ -165,10 +148,7 @@ class Requests:
         return self.exchange.send(values, self.give, self.take)
 
     def add(self, values: Array, total: Array) -> None:
-        """Add one row per requested number to the owner's row, in the order of the requesting ranks.
-
-        No rank may request a row twice. total: the own rows; they change in place.
-        """
+        """Add one row per requested number to the owner's `total`, rank by rank; no rank requests a row twice."""
         arrived, at = self.back(values), 0
         for rows in self.take.tolist():
             total[_places(self.own_rows[at : at + rows], total)] += arrived[at : at + rows]

@@ -28,10 +28,7 @@ INSTALL = (
 
 
 def require_packages(installed: Callable[[str], str] = version) -> None:
-    """Raise DependencyError if a package is missing or has a wrong version, without importing any.
-
-    installed: returns the version of a package, or raises PackageNotFoundError.
-    """
+    """Raise DependencyError if a package is missing or has a wrong version, without importing any."""
 
     def check(name: str, begins: str) -> str | None:
         try:
@@ -46,9 +43,7 @@ def require_packages(installed: Callable[[str], str] = version) -> None:
     if all(builds):
         wrong.append(next((text for text in builds if text and "not installed" not in text), str(builds[0])))
     if wrong:
-        raise DependencyError(
-            f"distributed training needs packages with matching versions, but {'; '.join(wrong)}; run: {INSTALL}"
-        )
+        raise DependencyError(f"training needs packages of matching versions, but {'; '.join(wrong)}; run: {INSTALL}")
 
 
 # If a job loses a rank, torchrun restarts it. PyTorch may then find the addresses of dead ranks in torchrun's store, so
@@ -65,10 +60,6 @@ ADVICE = (
     "torchrun replaces a killed rank, but with these options the job ends if a host is lost; to prevent this, start "
     "torchrun with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 in its environment and --rdzv-backend c10d"
 )
-
-
-class RankError(BraneError):
-    """A rank of a job was killed too often."""
 
 
 @dataclass(frozen=True)
@@ -114,10 +105,7 @@ def own_threads(environment: Mapping[str, str] = os.environ) -> int:
 
 @contextmanager
 def join(device: str = "cpu") -> Iterator[Job]:
-    """Connect to the other ranks of the job, with gloo on CPUs or NCCL on GPUs (one GPU per rank); yield the `Job`.
-
-    If a launcher such as Ray Train has already made a process group, that group is used and stays open.
-    """
+    """Join the job's ranks by gloo on CPUs or NCCL on GPUs, or in the launcher's process group; yield the `Job`."""
     import torch
     import torch.distributed as dist
 
@@ -183,10 +171,7 @@ def advice(environment: Mapping[str, str] = os.environ) -> str | None:
 
 
 def start(ranks: int, arguments: Sequence[str], *, restarts: int = RESTARTS) -> int:
-    """Run `brane` with these arguments as so many ranks on this machine; return the exit code.
-
-    If a rank is killed, all ranks are restarted, at most `restarts` times.
-    """
+    """Run `brane` with these arguments as ranks on this machine, restarted if one is killed; return the exit code."""
     if ranks < 1:
         raise ParameterError(f"--ranks {ranks} makes no sense; give 1 or more")
     from torch.distributed.elastic.multiprocessing import SignalException
@@ -197,15 +182,10 @@ def start(ranks: int, arguments: Sequence[str], *, restarts: int = RESTARTS) -> 
     os.environ["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
     os.environ.setdefault("OMP_NUM_THREADS", str(max(len(os.sched_getaffinity(0)) // ranks, 1)))
     config = LaunchConfig(
-        min_nodes=1,
-        max_nodes=1,
-        nproc_per_node=ranks,
-        run_id=f"brane-{os.getpid()}",
-        rdzv_backend="c10d",
-        rdzv_endpoint="localhost:0",
-        max_restarts=restarts,
+        min_nodes=1, max_nodes=1, nproc_per_node=ranks, run_id=f"brane-{os.getpid()}", rdzv_backend="c10d",
+        rdzv_endpoint="localhost:0", max_restarts=restarts,
         signals_to_handle=f"SIGTERM,SIGINT,SIGHUP,SIGQUIT,{FINAL.name}",
-    )
+    )  # fmt: skip
     os.environ[AGENT] = str(os.getpid())
     try:
         elastic_launch(config, sys.executable)("-m", "neural_brane", *arguments)
@@ -213,10 +193,9 @@ def start(ranks: int, arguments: Sequence[str], *, restarts: int = RESTARTS) -> 
         rank, failure = min(error.failures.items(), key=lambda one: one[1].timestamp)
         code = failure.exitcode
         cause = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        raise RankError(
-            f"rank {rank} ended with {cause} after {restarts} restarts of all {ranks} ranks; run the same command "
-            "again to resume from the last checkpoint, if there is one"
-        ) from None
+        found = f"rank {rank} ended with {cause} after {restarts} restarts of all {ranks} ranks"
+        advice = "run the same command again to resume from the last checkpoint, if there is one"
+        raise BraneError(f"{found}; {advice}") from None
     except SignalException as stop:
         return 2 if stop.sigval == FINAL else 128 + stop.sigval
     return 0

@@ -108,10 +108,7 @@ FILLED_ROWS = 1 << 13  # rows initialised at a time
 
 
 class ShardedModel:
-    """A model with the rows of P and P' divided among the ranks, and W and b whole on every rank.
-
-    The tables contain P / scale. L2 regularisation shrinks all rows at every step, which changes only the scale.
-    """
+    """A model whose rows of P and P' are divided among the ranks, as tables P / scale; W and b are on every rank."""
 
     def __init__(self, attributes: int, nodes: int, settings: dict[str, Any], exchange: Exchange):
         d1, dim, hidden = settings["attribute_dim"], settings["dim"], settings["hidden"]

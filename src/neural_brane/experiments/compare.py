@@ -17,16 +17,8 @@ import numpy as np
 from neural_brane import __version__
 from neural_brane.errors import ParameterError
 from neural_brane.evaluate.labelled import Repeats
-from neural_brane.experiments.compute import (
-    TASKS,
-    Targets,
-    Task,
-    as_targets,
-    choose_tasks,
-    data_facts,
-    failures_of,
-    targets_digest,
-)
+from neural_brane.experiments import compute as computing
+from neural_brane.experiments.compute import TASKS, Targets, Task, as_targets, choose_tasks, data_facts, failures_of
 from neural_brane.experiments.page import Head, Section, number, settings, table, text, write_page
 from neural_brane.experiments.store import Record, Store, Training, describe_machine, fingerprint, machine_name
 from neural_brane.files.storage import atomic
@@ -84,14 +76,11 @@ class Standing:
         if self.failure:
             return {"method": self.method, "failure": self.failure}
         return {
-            "method": self.method,
-            "learns_from_labels": self.learns_labels,
-            "ranked_by": self.ranked_by,
+            "method": self.method, "learns_from_labels": self.learns_labels, "ranked_by": self.ranked_by,
             "level_with_the_best": self.level,
             "measures": {name: values.as_dict("runs") for name, values in self.measures.items()},
-            "seconds": self.seconds.as_dict("runs"),
-            "peak_mb": self.peak_mb,
-        }
+            "seconds": self.seconds.as_dict("runs"), "peak_mb": self.peak_mb,
+        }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,27 +126,30 @@ class Comparison:
 
     @property
     def advice(self) -> str:
-        """A sentence that names the best method of every task."""
-        return advise(self)
+        """A sentence that names the best method of each task, and a much faster one that is nearly as good."""
+        best = {task: first for task in self.standings if (first := self.best(task)) is not None}
+        if not best:
+            (first, *_), *_ = self.standings.values()
+            return f"No method could be trained. The first error: {first.failure}."
+        uses: dict[str, list[str]] = {}
+        for task, first in best.items():
+            level = [one.name for one in self.standings[task] if one.level]
+            others = f", level with {level[0] if len(level) == 1 else f'{len(level)} others'}" if level else ""
+            measured = f"{TASKS[task].measures[first.ranked_by]} {with_spread(first.score)}"
+            uses.setdefault(first.name, []).append(f"{TASKS[task].about} ({measured}{others})")
+        choices = ", ".join(f"{method} for {listed(tasks)}" for method, tasks in uses.items())
+        return f"Take {choices}{_quicker(self, next(iter(best)))}."
 
     def as_dict(self) -> dict[str, Any]:
         """Return the comparison as plain values, for JSON."""
+        tasks: dict[str, Any] = {}
+        for name, standings in self.standings.items():
+            tasks[name] = {"judged": TASKS[name].judged, "measures": TASKS[name].measures}
+            tasks[name]["standings"] = [one.as_dict() for one in standings]
         return {
-            "graph": self.graph,
-            "runs": self.runs,
-            "advice": self.advice,
-            "tasks": {
-                name: {
-                    "judged": TASKS[name].judged,
-                    "measures": TASKS[name].measures,
-                    "standings": [one.as_dict() for one in standings],
-                }
-                for name, standings in self.standings.items()
-            },
-            "parameters": self.parameters,
-            "machines": list(self.machines),
-            "notes": list(self.notes),
-        }
+            "graph": self.graph, "runs": self.runs, "advice": self.advice, "tasks": tasks,
+            "parameters": self.parameters, "machines": list(self.machines), "notes": list(self.notes),
+        }  # fmt: skip
 
     def save(self, folder: str | Path) -> None:
         """Write `compare.html`, a self-contained page, and `compare.json` into a folder."""
@@ -232,26 +224,8 @@ def short_time(seconds: float) -> str:
     return f"{seconds:,.1f}" if seconds >= 10 else f"{seconds:.2f}"
 
 
-# A comparison ends with one sentence of advice.
-
 NEAR = 0.01  # a method at most this far below the best score is also recommended, if it is faster
 QUICKER = 0.5  # largest share of the best method's time that such a method may take
-
-
-def advise(comparison: Comparison) -> str:
-    """Return a sentence that names the best method of each task, and a much faster one that is nearly as good."""
-    best = {task: first for task in comparison.standings if (first := comparison.best(task)) is not None}
-    if not best:
-        (first, *_), *_ = comparison.standings.values()
-        return f"No method could be trained. The first error: {first.failure}."
-    uses: dict[str, list[str]] = {}
-    for task, first in best.items():
-        level = [one.name for one in comparison.standings[task] if one.level]
-        others = f", level with {level[0] if len(level) == 1 else f'{len(level)} others'}" if level else ""
-        measured = f"{TASKS[task].measures[first.ranked_by]} {with_spread(first.score)}"
-        uses.setdefault(first.name, []).append(f"{TASKS[task].about} ({measured}{others})")
-    choices = ", ".join(f"{method} for {listed(tasks)}" for method, tasks in uses.items())
-    return f"Take {choices}{_quicker(comparison, next(iter(best)))}."
 
 
 def _quicker(comparison: Comparison, task: str) -> str:
@@ -290,13 +264,11 @@ def write_comparison(comparison: Comparison, path: Path) -> None:
         body = f"<p>{escape(task.judged)}</p>{figure}<h3>All measures</h3>{_table(task, standings)}"
         tasks.append(Section(name, task.about.capitalize(), body))
     write_page(
-        path,
-        title=f"{comparison.graph['name']}: which method is best on this graph",
-        lead=f"<strong>{escape(comparison.advice)}</strong>",
-        warning=" · ".join(comparison.notes),
+        path, title=f"{comparison.graph['name']}: which method is best on this graph",
+        lead=f"<strong>{escape(comparison.advice)}</strong>", warning=" · ".join(comparison.notes),
         tiles=_tiles(comparison),
         sections=[*tasks, Section("method", "How the scores were measured", _method(comparison))],
-    )
+    )  # fmt: skip
 
 
 def _tiles(comparison: Comparison) -> list[tuple[str, str]]:
@@ -493,7 +465,7 @@ def prepare(
         raise ParameterError(f"runs={runs}: must be at least 1")
     targets = as_targets(labels)
     chosen, lacking = choose_tasks(tasks, graph, targets)
-    mark = {} if targets is None else {"digest": targets_digest(targets)}
+    mark = {} if targets is None else {"digest": computing.targets_digest(targets)}
     settings, absent = _choose_methods(methods)
     if not settings:
         raise ParameterError("no method to compare; name at least one, or use 'all'")
@@ -540,10 +512,7 @@ def _parameters(name: str, own: dict[str, Any], dim: int, device: str) -> dict[s
 
 @contextmanager
 def open_store(graph: AttributedGraph, folder: str | Path | None) -> Iterator[Store]:
-    """Open the store of a comparison: in the folder, or a temporary one.
-
-    The graph's digest includes its labels, so scores on other labels are never reused.
-    """
+    """Open the store of a comparison, in the folder or a temporary one; the digest includes the labels."""
     with nullcontext(Path(folder) / "trainings") if folder else TemporaryDirectory() as place:
         code = fingerprint if folder else lambda method, parameters: ""  # a temporary store is never reused
         yield Store(place, graph=graph, fingerprint=code)
@@ -556,14 +525,12 @@ def run(
     if time_limit is not None and not time_limit > 0:
         raise ParameterError(f"time_limit={time_limit}: give seconds above 0, or None")
     meter = Meter(progress, len(store.missing(order.trainings)), "trainings")
-    compute = partial(
-        failures_of, store=store, advance=meter.advance, labels=order.labels, jobs=jobs, timeout=time_limit
-    )
-    failures = compute([one.trainings[0] for one in order.series])
+    train = partial(failures_of, store=store, advance=meter.advance, labels=order.labels, jobs=jobs, timeout=time_limit)
+    failures = train([one.trainings[0] for one in order.series])
     failed = [one for one in order.series if store.path(one.trainings[0]) in failures]
     meter.advance(len(store.missing(training for one in failed for training in one.trainings[1:])))
     others = [one for one in order.series if one not in failed]
-    failures |= compute([one.trainings[number] for number in range(1, order.runs) for one in others])
+    failures |= train([one.trainings[number] for number in range(1, order.runs) for one in others])
     records = [record for training in order.trainings if (record := store.get(training)) is not None]
     machines = {str(record["machine"]): record["machine"] for record in records}
     return Comparison(
@@ -594,10 +561,8 @@ def _standing(series: Series, task: Task, store: Store, failures: dict[Path, str
         if values:
             measures[name] = Repeats(tuple(values))
     return Standing(
-        method=series.method,
-        measures=measures,
+        method=series.method, measures=measures,
         ranked_by=max((name for name in task.ranked_by if name in measures), key=lambda name: measures[name].mean),
         seconds=Repeats(tuple(record["seconds"] for record in records)),
-        peak_mb=max(record["peak_mb"] for record in records),
-        learns_labels=learns_labels,
-    )
+        peak_mb=max(record["peak_mb"] for record in records), learns_labels=learns_labels,
+    )  # fmt: skip

@@ -9,10 +9,12 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
+from multiprocessing.resource_tracker import ensure_running
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -36,6 +38,7 @@ from neural_brane.evaluate.labelled import are_labelled
 from neural_brane.evaluate.link import HeldOutEdges
 from neural_brane.experiments.store import Record, Store, Training, check_names, describe_machine
 from neural_brane.files import datasets
+from neural_brane.files.checkpoints import STOP_SIGNALS, DelayedStop
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.ids import locate
 from neural_brane.graph.labels import MultiLabels
@@ -78,13 +81,28 @@ def run(
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
-                process = Process(function, waiting.pop(), timeout)
-                running[process.answer] = process
+                with _no_signals():
+                    process = Process(function, waiting.pop(), timeout)
+                    running[process.answer] = process
             for answer in wait(list(running)):
                 yield running.pop(answer).end()
     finally:
-        for process in running.values():
-            process.kill()
+        with _no_signals():
+            for process in running.values():
+                process.kill()
+
+
+@contextmanager
+def _no_signals() -> Iterator[None]:
+    """Delay signals that ask to stop, so that no process is left half started; processes started here ignore them."""
+    ensure_running()  # when it starts, this process of `multiprocessing` lets signals through
+    with DelayedStop() as delayed:
+        delayed.busy = True
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _call(function: Callable[[T], Any], task: T) -> FinishedCall[T]:
@@ -130,7 +148,6 @@ class Process(Generic[T]):
 
 def _work(function: Callable[[T], Any], task: T, answer: Connection, timeout: float | None) -> None:
     """Make the call in a new process, and send its result or its failure."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C also reaches the parent, which then kills this process
     signal.setitimer(signal.ITIMER_REAL, timeout or 0)  # no handler is installed, so the signal ends the process
     threading.Thread(target=_follow_parent, daemon=True).start()
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 import warnings
 from collections.abc import Callable
@@ -14,9 +15,10 @@ from neural_brane.distributed.estimate import PROGRAM_BYTES as RANK_BYTES
 from neural_brane.distributed.estimate import RankEstimate, estimate_rank
 from neural_brane.errors import GraphError, ParameterError
 from neural_brane.files.datasets import SYNTHETIC, synthetic_nodes
-from neural_brane.files.graphs.shards import MANIFEST, open_shards
+from neural_brane.files.graphs.shards import open_shards
 from neural_brane.files.npz import open_npz
 from neural_brane.files.reading import npz_headers
+from neural_brane.files.vectors.parts import is_parts
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes, available, show_size, used
 from neural_brane.graph.synthetic import ENTRY_BYTES, default_attributes, synthetic
@@ -24,17 +26,11 @@ from neural_brane.methods import METHODS, find_method
 from neural_brane.methods.base import Embedder
 from neural_brane.methods.training import largest, widest
 
-# Time is always measured on this machine; no measurement is stored.
-
 MINIATURE = 5_000  # nodes of the small graph for timing
 
 
 def seconds_of(method: Embedder, sizes: Sizes) -> dict[str, float]:
-    """Return the seconds of each part of a training that runs all its epochs.
-
-    If the method cannot time its parts, a short training on a small graph of the same shape is timed and scaled by the
-    method's measure of work.
-    """
+    """Return the seconds of each part of a whole training, if need be from a training on a small graph."""
     if (parts := method.seconds(sizes)) is not None:
         return parts
     graph = miniature(sizes)
@@ -62,8 +58,6 @@ def timed(task: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
-# The sizes of a graph are found without loading it, if possible.
-
 TRIAL = 20_000  # nodes of the synthetic graph that measures how fast this machine makes one
 DEGREE = ATTRIBUTES_PER_NODE = 20  # defaults of synthetic graphs
 
@@ -90,11 +84,11 @@ def find_sizes(source: str | Path, read: Callable[[], AttributedGraph]) -> Sourc
         )  # fmt: skip
         seconds = timed(lambda: synthetic(trial)) * nodes / trial
         return Source(sizes, ENTRY_BYTES * (nodes * DEGREE + entries) - sizes.graph_bytes, seconds)
-    if name.endswith(".npz") and Path(source).is_file():
+    if name.endswith(".npz") and os.path.isfile(source):
         found = _archive(Path(source))
         if found is not None:
             return found
-    if (Path(source) / MANIFEST).is_file():
+    if is_parts(source):
         shards = open_shards(Path(source))
         counts = {"nodes": shards.nodes, "edges": shards.edges, "attributes": shards.attributes}
         sizes = Sizes(**counts, attribute_entries=shards.entries, weighted=shards.weighted, amounts=shards.amounts)
@@ -118,12 +112,10 @@ def _archive(path: Path) -> Source | None:
         return None
     texts = [headers[name] for name in ("ids", "attribute_names", "labels") if name in headers]
     sizes = Sizes(
-        nodes=nodes,
-        edges=adjacency[0][0] // 2,
-        attributes=columns,
+        nodes=nodes, edges=adjacency[0][0] // 2, attributes=columns,
         attribute_entries=attributes[0][0] if attributes else 0,
         text_bytes=sum(math.prod(shape) * kind.itemsize for shape, kind in texts if kind.kind == "U"),
-    )
+    )  # fmt: skip
     return Source(sizes, 16 * max(sizes.links, sizes.attribute_entries))
 
 
@@ -278,18 +270,11 @@ def estimate(
         dim = widest(chosen, sizes, cast(int, room) - memory["program"] - memory["graph"])
     counts_triplets = chosen.work_unit == "triplets" and sizes.nodes > 0
     return Estimate(
-        method=chosen.title,
-        parameters=chosen.deciding_parameters(),
-        sizes=sizes,
-        moment=moment,
-        memory=memory,
-        available=room,
-        seconds=seconds,
+        method=chosen.title, parameters=chosen.deciding_parameters(), sizes=sizes, moment=moment, memory=memory,
+        available=room, seconds=seconds,
         triplets_per_node=round(chosen.work(sizes) / sizes.nodes, 1) if counts_triplets else None,
-        output_bytes=-(-4 * sizes.nodes * chosen.dim // (ranks or 1)),
-        fitting_dim=dim,
-        several=several,
-    )
+        output_bytes=-(-4 * sizes.nodes * chosen.dim // (ranks or 1)), fitting_dim=dim, several=several,
+    )  # fmt: skip
 
 
 def _of_ranks(
@@ -298,9 +283,7 @@ def _of_ranks(
     """Return the details for several ranks, the moment of a rank's peak memory, and its memory by part then."""
     if not method.distributes:
         others = " or ".join(name for name, one in METHODS.items() if one.distributes)
-        raise ParameterError(
-            f"ranks={ranks}, but {method.title} trains in one process; leave ranks out, or estimate {others}"
-        )
+        raise ParameterError(f"ranks={ranks}, but {method.title} trains in one process; leave it out, or take {others}")
     if ranks < 1:
         raise ParameterError(f"ranks={ranks}: must be at least 1")
     settings = cast(Any, method)._settings_for(sizes)
@@ -313,15 +296,12 @@ def _of_ranks(
             if sum(_rank_memory(estimate_rank(sizes, sizes, settings, more))[1].values()) <= room:
                 fitting = more
     several = RankDetails(
-        ranks=ranks,
-        moments={name: dict(parts) for name, parts in found.moments.items()},
-        host=found.host,
-        batch=found.batch._asdict(),
-        counted=found.counted,
+        ranks=ranks, moments={name: dict(parts) for name, parts in found.moments.items()}, host=found.host,
+        batch=found.batch._asdict(), counted=found.counted,
         traffic={name: round(count) for name, count in found.traffic._asdict().items()},
         steps=settings["epochs"] * settings["batches_per_epoch"] if found.batch.triplets else 0,
         fitting_ranks=fitting,
-    )
+    )  # fmt: skip
     return several, moment, memory
 
 

@@ -29,10 +29,7 @@ def write_page(
     tiles: Iterable[tuple[str, str]] = (),
     warning: str = "",
 ) -> None:
-    """Write a page; sections without a body are left out.
-
-    title and warning are text. lead, the bodies of sections and the tiles (a number and its caption) are HTML.
-    """
+    """Write a page without its empty sections; title and warning are text, lead, bodies and tiles are HTML."""
     shown = [section for section in sections if section.body]
     text = Template(resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")).substitute(
         title=escape(title, quote=False),

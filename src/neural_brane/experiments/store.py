@@ -21,8 +21,6 @@ from neural_brane.methods import METHODS
 from neural_brane.methods.base import Embedder
 from neural_brane.methods.identity import behaviour
 
-# Results are stored with the machine that computed them.
-
 PACKAGES = ("neural-brane", "numpy", "scipy", "numba", "scikit-learn", "torch")
 
 
@@ -55,8 +53,6 @@ def _processor(path: Path = Path("/proc/cpuinfo")) -> str:
     return name
 
 
-# A training contains everything that affects its result, and nothing else.
-
 Record = dict[str, Any]  # values that JSON can represent
 
 
@@ -75,10 +71,7 @@ class Training:
         return METHODS[self.method](**{"threads": threads} | self.parameters | {"seed": self.seed})
 
     def deciding_parameters(self) -> Record:
-        """Return the parameters that affect the vectors, except the seed, as JSON represents them.
-
-        If a parameter is invalid, the parameters are returned as they were set; the training reports the error.
-        """
+        """Return the parameters that affect the vectors, except the seed, as JSON; invalid ones as they were set."""
         try:
             found = self.model().deciding_parameters()
         except ParameterError:
@@ -89,13 +82,9 @@ class Training:
     def identity(self, digest: str, fingerprint: str) -> Record:
         """Return everything that affects the result, including the data's digest and the method's fingerprint."""
         return {
-            "method": self.method,
-            "parameters": self.deciding_parameters(),
-            "seed": self.seed,
-            "data": digest,
-            "scoring": json.loads(json.dumps(self.scoring)),
-            "fingerprint": fingerprint,
-        }
+            "method": self.method, "parameters": self.deciding_parameters(), "seed": self.seed, "data": digest,
+            "scoring": json.loads(json.dumps(self.scoring)), "fingerprint": fingerprint,
+        }  # fmt: skip
 
 
 def key(identity: Record) -> str:
@@ -106,9 +95,6 @@ def key(identity: Record) -> str:
 def fingerprint(method: str, parameters: dict[str, Any]) -> str:
     """Return 16 hexadecimal digits of a method's results, or "" if it cannot run here; see `behaviour`."""
     return behaviour(METHODS[method], parameters).digest
-
-
-# The store keeps finished trainings in a folder, so that none is computed twice.
 
 
 @cache
@@ -162,9 +148,8 @@ class Store:
         try:
             record: Record = json.loads(path.read_text(encoding="utf-8"))["record"]
         except (ValueError, KeyError, TypeError) as error:
-            raise BraneError(
-                f"{path}: not the record of a finished training ({error}); remove the file to compute it again"
-            ) from None
+            advice = "remove the file to compute it again"
+            raise BraneError(f"{path}: not the record of a finished training ({error}); {advice}") from None
         return record
 
     def put(self, training: Training, record: Record) -> None:

@@ -36,9 +36,6 @@ def grid(method: type[Embedder]) -> dict[str, list[Any]]:
     }
 
 
-# The file tuned.toml contains the parameters that searches found for each dataset.
-
-
 @dataclass(frozen=True, slots=True)
 class Tuned:
     """Parameters chosen for a method on a dataset."""
@@ -61,9 +58,7 @@ class Tuned:
         seen = "1f2e3d4c5b6a7988"
         <BLANKLINE>
         """
-        values = ", ".join(
-            f"{name} = {json.dumps(value)}" for name, value in self.parameters.items() if value is not None
-        )
+        values = ", ".join(f"{name} = {json.dumps(one)}" for name, one in self.parameters.items() if one is not None)
         return (
             f"[{_key(dataset)}.{_key(method)}]\nparameters = {{ {values} }}\n"
             f"validation = {self.validation:.4f}\ncandidates = {self.candidates}\nruns = {self.runs}\n"
@@ -144,9 +139,7 @@ def candidates(grid: dict[str, list[Any]]) -> list[dict[str, Any]]:
 def hide_test_labels(graph: AttributedGraph) -> AttributedGraph:
     """Return the graph with only the labels of its tuning part, a fixed fifth of the labelled nodes.
 
-    A search uses only these labels. Splits drawn with `tuning=TUNING` use this part for training and never for testing,
-    so they predict no label that a search has seen. A class with a single node in this part is left out, because it
-    cannot be validated.
+    Splits drawn with `tuning=TUNING` never test on this part. A class with one node in it is left out.
     """
     if graph.labels is None:
         raise GraphError(f"graph '{graph.name}' has no labels; tuning needs a labelled graph")

@@ -1,8 +1,4 @@
-"""Place each node on the map, by PCA or by t-SNE.
-
-PCA takes a second for a million nodes and shows the large differences. t-SNE keeps similar nodes together. It takes
-minutes for a hundred thousand nodes, so its map is saved in a file beside the vectors.
-"""
+"""Place each node on the map: by PCA at once, or by t-SNE, which takes minutes and is saved beside the vectors."""
 
 from __future__ import annotations
 
@@ -79,18 +75,13 @@ def require_tsne() -> Any:
     try:
         import openTSNE
     except ImportError as missing:
-        raise DependencyError(
-            "--layout tsne needs openTSNE, which is not installed; run pip install 'neural-brane[map]', or give "
-            "--layout pca"
-        ) from missing
+        advice = "run pip install 'neural-brane[map]', or give --layout pca"
+        raise DependencyError(f"--layout tsne needs openTSNE, which is not installed; {advice}") from missing
     return openTSNE
 
 
 def tsne(vectors: np.ndarray, *, seed: int = 0, progress: Reporter | None = None) -> np.ndarray:
-    """Return t-SNE of the directions of vectors: (nodes, 2) float32, the same for the same seed.
-
-    It uses the exact nearest nodes and starts from PCA. `progress` first counts searched nodes, then iterations.
-    """
+    """Return t-SNE of the directions of vectors: (nodes, 2) float32, exact neighbours, started from PCA."""
     package = require_tsne()
     if len(vectors) < FEWEST:
         return pca(vectors)
@@ -148,17 +139,13 @@ def read_layout(path: Path, ids: np.ndarray) -> np.ndarray:
     """Return a map of another program: a file of vectors with two numbers each, matched by id."""
     table = Embedding.load(path)
     if table.dim != 2:
-        raise EmbeddingError(
-            f"{path}: a map needs two numbers for each node, but this file has shape {table.vectors.shape}; "
-            "give another file, or --layout pca"
-        )
+        found = f"{path}: a map needs two numbers for each node, but this file has shape {table.vectors.shape};"
+        raise EmbeddingError(f"{found} give another file, or --layout pca")
     rows = locate(table.ids, ids)
     if (rows < 0).any():
         missing = ids[rows < 0]
-        raise EmbeddingError(
-            f"{path}: {len(missing):,} of {len(ids):,} nodes are missing, such as {missing[0].item()!r}; "
-            "give a map of the same nodes"
-        )
+        found = f"{path}: {len(missing):,} of {len(ids):,} nodes are missing, such as {missing[0].item()!r};"
+        raise EmbeddingError(f"{found} give a map of the same nodes")
     return np.asarray(table.vectors[rows], np.float32)
 
 

@@ -28,19 +28,13 @@ Source: TypeAlias = "Path | Embedder"  # a file of vectors or of a model, or a f
 
 
 def open_view(sources: Sequence[Source], graph: AttributedGraph | None = None, *, model: Path | None = None) -> View:
-    """Return a view of vectors of the same nodes, still without a map.
-
-    graph: the graph of the nodes; by default that of the first model. model: a saved model that made the first
-    vectors; the page uses it to explain them.
-    """
+    """Return a view of vectors of the same nodes, without a map; `model` explains the first, and gives the graph."""
     ids, runs = open_runs(sources)
     if model is not None:
         runs[0].model = open_model(model)
         if (missing := ids[locate(runs[0].model.embedding_.ids, ids) < 0]).size:
-            raise EmbeddingError(
-                f"{model}: this model lacks {missing.size:,} of the {len(ids):,} nodes, such as "
-                f"{missing[0].item()!r}; give the model that made the vectors"
-            )
+            found = f"{model}: this model lacks {missing.size:,} of the {len(ids):,} nodes,"
+            raise EmbeddingError(f"{found} such as {missing[0].item()!r}; give the model that made the vectors")
     models = [run.model for run in runs if run.model is not None]
     if graph is None and models:
         graph = models[0].graph_
@@ -118,10 +112,8 @@ def check_tsne(nodes: int) -> None:
     """Raise an error if the package for t-SNE is missing, or t-SNE would take hours."""
     require_tsne()
     if nodes > MOST_TSNE:
-        raise ParameterError(
-            f"t-SNE of {nodes:,} nodes would take hours; the limit is {MOST_TSNE:,}. "
-            "Give --layout pca, or --layout FILE with a map of another program"
-        )
+        advice = f"the limit is {MOST_TSNE:,}. Give --layout pca, or --layout FILE with a map of another program"
+        raise ParameterError(f"t-SNE of {nodes:,} nodes would take hours; {advice}")
 
 
 def kept_tsne(run: Run, *, seed: int = 0, progress: Reporter | None = None) -> Any:
@@ -136,10 +128,7 @@ def kept_tsne(run: Run, *, seed: int = 0, progress: Reporter | None = None) -> A
 
 
 class Making:
-    """Compute t-SNE of all runs in a thread, while the page shows the quick map.
-
-    report: receives the progress too.
-    """
+    """Compute t-SNE of all runs in a thread while the page shows the quick map; `report` receives the progress too."""
 
     def __init__(self, view: View, *, seed: int = 0, report: Reporter | None = None):
         self.view, self.seed, self.report = view, seed, report

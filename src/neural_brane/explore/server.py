@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import io
 import json
 import re
 import secrets
+import socket
+import sys
+import threading
 import traceback
 import zlib
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
+from http import HTTPStatus
+from http.client import HTTPException, parse_headers
 from importlib import resources
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, urlencode
 
 import numpy as np
 
@@ -58,7 +67,10 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-MOST_BYTES = 16_000_000  # longest request: four million row numbers
+MOST_BYTES = 16_000_000  # longest body of a request: four million row numbers
+MOST_HEAD = 65_536  # bytes of the longest request without its body
+MOST_WAITING = 512  # connections that may wait until the server accepts them
+WORKERS = 8  # questions that are answered at once; more wait for their turn
 
 
 def page_files() -> dict[str, bytes]:
@@ -69,8 +81,19 @@ def page_files() -> dict[str, bytes]:
     return found | {f"vendor/{file.name}": file.read_bytes() for file in vendored}
 
 
-class Server(ThreadingHTTPServer):
+class RefusedError(Exception):
+    """A request that is answered with an error: its status, and a sentence."""
+
+    def __init__(self, status: HTTPStatus, words: str):
+        super().__init__(words)
+        self.status = status
+
+
+class Server:
     """A server of one view; open its `address` in a browser.
+
+    One thread reads requests and sends answers. At most `WORKERS` others find the answers, so slow browsers and open
+    connections take no thread.
 
     Parameters
     ----------
@@ -80,117 +103,177 @@ class Server(ThreadingHTTPServer):
         The port to listen on; 0 takes a free one.
     making : function
         Returns the progress of the map that is being computed, or None.
+    timeout : float
+        Seconds that a browser may take to send a request or to receive its answer.
     """
 
-    daemon_threads = True
-
-    def __init__(self, view: View, *, port: int = 0, making: Callable[[], dict[str, Any] | None] = lambda: None):
-        super().__init__(("127.0.0.1", port), Handler)
-        self.view, self.making = view, making
+    def __init__(
+        self,
+        view: View,
+        *,
+        port: int = 0,
+        making: Callable[[], dict[str, Any] | None] = lambda: None,
+        timeout: float = 30.0,
+    ):
+        self.socket = socket.create_server(("127.0.0.1", port), backlog=MOST_WAITING)
+        self.host, self.port = self.socket.getsockname()
+        self.view, self.making, self.timeout = view, making, timeout
         self.token = secrets.token_urlsafe(24)
         self.files = page_files()
+        self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        self._loop = self._runner.get_loop()
+        self._stopping, self._workers = asyncio.Event(), asyncio.Semaphore(WORKERS)
 
     @property
     def address(self) -> str:
         """The address of the page, with the token."""
-        return f"http://127.0.0.1:{self.server_port}/{self.token}/"
+        return f"http://127.0.0.1:{self.port}/{self.token}/"
 
-    def find(self, name: str, query: dict[str, str], rows: np.ndarray | None = None) -> tuple[bytes, str] | None:
-        """Return a file of the page or the answer to a question, with its content type; None if there is neither.
+    def serve(self) -> None:
+        """Answer requests until Ctrl-C, or until another thread calls `stop`."""
+        self._runner.run(self._listen())
+
+    def stop(self) -> None:
+        """End `serve`."""
+        self._loop.call_soon_threadsafe(self._stopping.set)
+
+    def close(self) -> None:
+        """Close all connections and the port."""
+        self._runner.close()
+        self.socket.close()
+
+    def find(self, name: str, query: dict[str, str], rows: np.ndarray | None = None) -> tuple[bytes, str]:
+        """Return a file of the page or the answer to a question, with its content type.
 
         rows: the nodes in the body of the request; only the questions in `LISTS` have some.
         """
         if name in self.files and rows is None:
             return self.files[name], TYPES[name.rpartition(".")[2]]
         folder, _, question = name.partition("/")
-        if folder != "api" or (question in LISTS) != (rows is not None):
-            return None
-        # Read the progress before the view, so that a map that is reported as finished is also listed.
-        progress = {"making": self.making()} if question == "about" else {}
-        answer = self.view.answer(question, query, rows)
-        return None if answer is None else (pack(answer | progress), "application/octet-stream")
+        answer = None
+        if folder == "api" and (question in LISTS) == (rows is not None):
+            # Read the progress before the view, so that a map that is reported as finished is also listed.
+            progress = {"making": self.making()} if question == "about" else {}
+            answer = self.view.answer(question, query, rows)
+        if answer is None:
+            raise RefusedError(HTTPStatus.NOT_FOUND, "this server has no such file or question")
+        return pack(answer | progress), "application/octet-stream"
 
+    async def _listen(self) -> None:
+        self._loop.set_exception_handler(print_bug)
+        await asyncio.start_server(self._serve, sock=self.socket, limit=MOST_HEAD, backlog=MOST_WAITING)
+        await self._stopping.wait()
 
-class Handler(BaseHTTPRequestHandler):
-    """A request: its address is checked, then the server answers it."""
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the requests of a connection until the browser closes it or is silent for too long."""
+        writer.transport.set_write_buffer_limits(0)  # so that drain() waits until all is sent
+        stays = True
+        with suppress(OSError):  # a lost connection, or a timeout
+            while stays:
+                async with asyncio.timeout(self.timeout):
+                    first = await reader.read(1)
+                if not first:
+                    break
+                answer, stays = await self._answer(first, reader)
+                async with asyncio.timeout(self.timeout):
+                    writer.write(answer)
+                    await writer.drain()
+        writer.transport.abort()
 
-    protocol_version = "HTTP/1.1"
-    server_version, sys_version = "brane", ""
-    server: Server
-
-    def do_GET(self) -> None:
-        """Answer a question or send a file of the page."""
-        name, query = self._checked_address()
-        if name is not None:
-            self._answer(lambda: self.server.find(name or "index.html", query))
-
-    def do_POST(self) -> None:
-        """Answer a question about the rows in the body of the request, as numbers of four bytes."""
-        name, query = self._checked_address()
-        length = self.headers.get("Content-Length", "")
-        if name is None:
-            self.close_connection = True  # the body is left unread
-            return
-        if not length.isdecimal() or int(length) > MOST_BYTES or int(length) % 4:
-            self.close_connection = True
-            self._send(400, b"the body is not a list of row numbers of four bytes each", "text/plain")
-            return
-        rows = np.frombuffer(self.rfile.read(int(length)), "<u4").astype(np.int64)
-        self._answer(lambda: self.server.find(name, query, rows))
-
-    def _checked_address(self) -> tuple[str | None, dict[str, str]]:
-        """Return the path after the token and the query; refuse a wrong host or token and return None."""
-        port = self.server.server_port
-        if self.headers.get("Host") not in (f"127.0.0.1:{port}", f"localhost:{port}"):
-            self._send(403, b"this server answers only at 127.0.0.1", "text/plain")
-            return None, {}
-        address = urlsplit(self.path)
-        _, token, *rest = address.path.split("/", 2)
-        if not secrets.compare_digest(token.encode(), self.server.token.encode()):
-            self._send(403, b"open the whole address that 'brane explore' printed; it contains a token", "text/plain")
-            return None, {}
-        if not rest:
-            self._send(404, b"add a slash to the end of the address", "text/plain")
-            return None, {}
-        return rest[0], {name: values[0] for name, values in parse_qs(address.query, keep_blank_values=True).items()}
-
-    def _answer(self, find: Callable[[], tuple[bytes, str] | None]) -> None:
+    async def _answer(self, first: bytes, reader: asyncio.StreamReader) -> tuple[bytes, bool]:
+        """Return the answer to a request with this first byte, and whether the connection stays open."""
+        status, stays = HTTPStatus.OK, False
         try:
-            found = find()
-        except BraneError as error:
-            self._send(400, str(error).encode(), "text/plain; charset=utf-8")
-            return
-        except (KeyError, ValueError):
-            self._send(400, b"a value in the address is missing or is not a number", "text/plain")
-            return
-        except Exception as bug:  # the page shows the error, the terminal the traceback
-            traceback.print_exc()
-            self._send(500, f"this is a bug in brane explore: {bug!r}".encode(), "text/plain; charset=utf-8")
-            return
-        if found is None:
-            self._send(404, b"this server has no such file or question", "text/plain")
-        else:
-            self._send(200, *found)
+            async with asyncio.timeout(self.timeout):
+                find, stays = await self._read(first, reader)
+            async with self._workers:
+                content, kind = await call_in_thread(find)
+        except ConnectionError:
+            raise
+        except Exception as error:
+            status, words = describe(error)
+            content, kind = words.encode(), "text/plain; charset=utf-8"
+        headers = HEADERS | {"Content-Type": kind, "Content-Length": str(len(content))}
+        headers["Connection"] = "keep-alive" if stays else "close"
+        lines = [f"HTTP/1.1 {status} {status.phrase}", *(f"{name}: {value}" for name, value in headers.items())]
+        return "\r\n".join([*lines, "", ""]).encode() + content, stays
 
-    def _send(self, status: int, content: bytes, kind: str) -> None:
-        self.send_response(status)
-        for header, value in HEADERS.items():
-            self.send_header(header, value)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(content)
+    async def _read(self, first: bytes, reader: asyncio.StreamReader) -> tuple[Callable[[], tuple[bytes, str]], bool]:
+        """Read and check a request; return a function that finds its answer, and whether the connection stays open."""
+        line, _, rest = (first + await reader.readuntil(b"\r\n\r\n")).partition(b"\r\n")
+        headers = parse_headers(io.BytesIO(rest))
+        words = line.decode("latin-1").split(" ")
+        if len(words) != 3 or words[2] not in ("HTTP/1.0", "HTTP/1.1"):
+            raise RefusedError(HTTPStatus.BAD_REQUEST, "the first line is not METHOD /PATH HTTP/1.1")
+        method, target, version = words
+        name, query = self._check_address(target, headers["Host"])
+        if method not in ("GET", "POST"):
+            raise RefusedError(HTTPStatus.NOT_IMPLEMENTED, "this server answers GET and POST only")
+        rows = None
+        if method == "POST":  # the body lists rows as numbers of four bytes
+            length = headers.get("Content-Length", "")
+            if not re.fullmatch("[0-9]{1,9}", length) or int(length) > MOST_BYTES or int(length) % 4:
+                raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is not a list of row numbers of four bytes each")
+            rows = np.frombuffer(await reader.readexactly(int(length)), "<u4").astype(np.int64)
+        stays = version == "HTTP/1.1" and headers.get("Connection", "").lower() != "close"
+        return partial(self.find, name, query, rows), stays
 
-    def log_message(self, format: str, *args: Any) -> None:
-        """Print nothing about requests, because they contain the token."""
+    def _check_address(self, target: str, host: str | None) -> tuple[str, dict[str, str]]:
+        """Return the path after the token and the query; refuse a wrong host or token."""
+        if host not in (f"127.0.0.1:{self.port}", f"localhost:{self.port}"):
+            raise RefusedError(HTTPStatus.FORBIDDEN, "this server answers only at 127.0.0.1")
+        path, _, query = target.partition("?")
+        token, slash, name = path.removeprefix("/").partition("/")
+        if not secrets.compare_digest(token.encode(), self.token.encode()):
+            words = "open the whole address that 'brane explore' printed; it contains a token"
+            raise RefusedError(HTTPStatus.FORBIDDEN, words)
+        if not slash:
+            raise RefusedError(HTTPStatus.NOT_FOUND, "add a slash to the end of the address")
+        values = parse_qs(query, keep_blank_values=True)
+        return name or "index.html", {key: value[0] for key, value in values.items()}
 
-    def handle(self) -> None:
-        """Serve a connection until the browser closes it."""
+
+def call_in_thread(function: Callable[[], Any]) -> asyncio.Future[Any]:
+    """Call a function in a new thread. Unlike a thread of asyncio's pool, it does not delay the end of the program."""
+    called: Future[Any] = Future()
+    called.set_running_or_notify_cancel()
+
+    def call() -> None:
         try:
-            super().handle()
-        except (BrokenPipeError, ConnectionResetError):
-            self.close_connection = True
+            called.set_result(function())
+        except BaseException as error:
+            called.set_exception(error)
+
+    threading.Thread(target=call, daemon=True).start()
+    return asyncio.wrap_future(called)
+
+
+def describe(error: Exception) -> tuple[HTTPStatus, str]:
+    """Return the status and the sentence that answer a request; a bug of ours is also printed."""
+    match error:
+        case RefusedError():
+            return error.status, str(error)
+        case BraneError():
+            return HTTPStatus.BAD_REQUEST, str(error)
+        case KeyError() | ValueError():
+            return HTTPStatus.BAD_REQUEST, "a value in the address is missing or is not a number"
+        case TimeoutError():
+            return HTTPStatus.REQUEST_TIMEOUT, "the request did not arrive in time"
+        case asyncio.IncompleteReadError():
+            return HTTPStatus.BAD_REQUEST, "the request ends too early"
+        case asyncio.LimitOverrunError() | HTTPException():
+            return HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "the header of the request is too long"
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    words = f"this is a bug in brane explore: {error!r} in {place.name}, line {place.lineno} of {place.filename}"
+    print(words, file=sys.stderr)
+    return HTTPStatus.INTERNAL_SERVER_ERROR, words
+
+
+def print_bug(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Print a bug of ours in one line; say nothing of lost connections, nor of too many that are open."""
+    error = context.get("exception")
+    if isinstance(error, Exception) and not isinstance(error, OSError):
+        describe(error)
 
 
 # Limits of the page in one file. A node takes some 200 bytes with its links and attributes.

@@ -1,8 +1,4 @@
-"""Answer the questions of the page: names, positions, colours, and lists of links, attributes and nearest nodes.
-
-An answer is a dict of plain values and arrays. The server sends it when the page asks; the page in one file contains
-the answers about all nodes. In both cases `page/questions.js` turns answers into cards, search results and summaries.
-"""
+"""Answer the questions of the page with dicts of plain values and arrays, for the server and the single file."""
 
 from __future__ import annotations
 
@@ -104,10 +100,8 @@ class Nodes:
         if not 0 <= column < len(self.attribute_names):
             raise ParameterError(f"attribute {column} is out of range; there are {len(self.attribute_names)}, from 0")
         span = slice(*self._by_attribute.indptr[column : column + 2])
-        return {
-            "rows": self._by_attribute.indices[span].astype(np.uint32),
-            "amounts": self._by_attribute.data[span].astype(np.float32),
-        }
+        rows, amounts = self._by_attribute.indices[span], self._by_attribute.data[span]
+        return {"rows": rows.astype(np.uint32), "amounts": amounts.astype(np.float32)}
 
     @cached_property
     def _by_attribute(self) -> sparse.csc_array:
@@ -118,11 +112,8 @@ class Nodes:
         rows = np.unique(rows)
         found = np.bincount(self.attributes[rows].indices, minlength=len(self.attribute_names))
         columns = np.flatnonzero(found)
-        return {
-            "columns": columns.astype(np.uint32),
-            "found": found[columns].astype(np.uint32),
-            "edges": count_edges(self.adjacency[rows][:, rows]),
-        }
+        counts = {"columns": columns.astype(np.uint32), "found": found[columns].astype(np.uint32)}
+        return counts | {"edges": count_edges(self.adjacency[rows][:, rows])}
 
 
 def count_edges(adjacency: sparse.csr_array) -> int:
@@ -237,10 +228,7 @@ class Run:
 def divide(
     table: np.ndarray, k: int | None = None, *, prepare: Callable[[np.ndarray], np.ndarray] = np.asarray, seed: int = 0
 ) -> np.ndarray:
-    """Return the group of each row: k-means computes centres from a sample, and each row joins the nearest centre.
-
-    k: the largest number of groups; None chooses the number. prepare: a function for rows when they are read.
-    """
+    """Return the group of each row, by k-means on a sample; at most `k` groups, or a number that it chooses."""
     total = len(table)
     rng = np.random.default_rng(seed)
     rows = np.arange(total) if total <= SAMPLE else np.sort(rng.choice(total, SAMPLE, replace=False))
@@ -264,31 +252,23 @@ CLEAR = 0.6  # a label names a region if at least this share of its nodes has th
 WORDS = 2  # most attributes in the name of a region
 
 TITLES = {
-    "label": "label",
-    "cluster": "cluster of similar vectors",
-    "degree": "number of neighbours",
+    "label": "label", "cluster": "cluster of similar vectors", "degree": "number of neighbours",
     "length": "length of the vector",
-}
+}  # fmt: skip
 LISTS = ("links", "attributes", "nearest", "count")  # questions about nodes that the request lists
 
 Answer = dict[str, Any]
 
 
 class View:
-    """The data of the page: the nodes, and one or several runs, which are sets of vectors of these nodes.
-
-    Nodes are numbered by their rows in the first run; all runs have this order.
-    """
+    """The data of the page: one or several runs, which are sets of vectors of the nodes, ordered as in the first."""
 
     def __init__(self, nodes: Nodes, runs: list[Run], *, title: str = "vectors"):
         self.nodes, self.runs, self.title = nodes, runs, title
         self.regions = lru_cache(maxsize=8)(self._regions)  # called with run and layout
 
     def answer(self, name: str, query: dict[str, Any], rows: np.ndarray | None = None) -> Answer | None:
-        """Return the answer to a question of the page, or None if there is no such question.
-
-        rows: the nodes of a question in `LISTS`; None for all nodes.
-        """
+        """Return the answer to a question about some rows, or all if None; None if there is no such question."""
         if name in LISTS:
             checked = self._checked(np.arange(len(self.nodes)) if rows is None else rows)
             if name == "nearest":
@@ -311,33 +291,26 @@ class View:
         """Return the facts that the page needs first: title, counts, runs and colours."""
         nodes = self.nodes
         return {
-            "title": self.title,
-            "nodes": len(nodes),
-            "edges": count_edges(nodes.adjacency),
-            "attributes": len(nodes.attribute_names),
-            "has_graph": nodes.graph is not None,
+            "title": self.title, "nodes": len(nodes), "edges": count_edges(nodes.adjacency),
+            "attributes": len(nodes.attribute_names), "has_graph": nodes.graph is not None,
             "runs": [{"name": run.name, "dim": run.dim, "layouts": list(run.points)} for run in self.runs],
             "columns": self._columns(),
-        }
+        }  # fmt: skip
 
     def _columns(self) -> list[dict[str, str]]:
         names = ["label"] * (self.nodes.labels is not None)
         names += ["cluster"] if len(self.nodes) <= QUICK_CLUSTERS else []
         names += ["degree", "length"] if self.nodes.graph is not None else ["length"]
-        names += (
-            ["cluster"] if len(self.nodes) > QUICK_CLUSTERS else []
-        )  # the page opens with the first, so a quick one
+        names += ["cluster"] if len(self.nodes) > QUICK_CLUSTERS else []  # the page opens with the first, a quick one
         return [{"name": name, "title": TITLES[name]} for name in names]
 
     def names(self) -> Answer:
         """Return the names of all nodes and attributes; for each attribute, its number of nodes and its weight."""
         nodes = self.nodes
         return {
-            "ids": nodes.names.to_list(),
-            "attributes": nodes.attribute_names.to_list(),
-            "holders": nodes.holders.astype(np.uint32),
-            "weights": weigh_attributes(nodes.holders, len(nodes)),
-        }
+            "ids": nodes.names.to_list(), "attributes": nodes.attribute_names.to_list(),
+            "holders": nodes.holders.astype(np.uint32), "weights": weigh_attributes(nodes.holders, len(nodes)),
+        }  # fmt: skip
 
     def points(self, run: int, layout: str) -> np.ndarray:
         """Return the positions of the nodes: (2, nodes) float32, all x, then all y."""
@@ -416,13 +389,9 @@ def _category(title: str, names: list[str], codes: np.ndarray) -> Answer:
     """Return a column of classes; the code after the last name means no class."""
     counts = np.bincount(codes, minlength=len(names) + 1)
     return {
-        "title": title,
-        "kind": "category",
-        "names": names,
-        "counts": counts[: len(names)].tolist(),
-        "none": int(counts[len(names) :].sum()),
-        "values": codes.astype(np.uint32),
-    }
+        "title": title, "kind": "category", "names": names, "counts": counts[: len(names)].tolist(),
+        "none": int(counts[len(names) :].sum()), "values": codes.astype(np.uint32),
+    }  # fmt: skip
 
 
 def _number(name: str, values: np.ndarray) -> Answer:

@@ -23,16 +23,13 @@ import numpy as np
 from neural_brane import __version__
 from neural_brane.errors import CheckpointError
 from neural_brane.files import tensors
-from neural_brane.files.storage import remove_abandoned
+from neural_brane.files.storage import remove_abandoned, require_folder
 
 START_AGAIN = "remove it to start again, or name another file"
 CHECKPOINT = tensors.FileKind(
-    "checkpoint",
-    "2",
-    CheckpointError,
-    advice=f"restore it from a copy, or {START_AGAIN}",
+    "checkpoint", "2", CheckpointError, advice=f"restore it from a copy, or {START_AGAIN}",
     outdated=f"finish it with the version that wrote it, or {START_AGAIN}",
-)
+)  # fmt: skip
 
 LIBRARIES = ("numpy", "scipy", "numba", "torch")  # their versions change the last bits of a step
 TOLERANCE = 1e-3  # largest difference between processors and libraries, as a share of the largest number
@@ -41,19 +38,11 @@ TOLERANCE = 1e-3  # largest difference between processors and libraries, as a sh
 def identify(
     method: str, parameters: Mapping[str, Any], seed: int, graph: Mapping[str, Any], code: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the identity of a run as JSON values: its method, parameters, seed, graph and code.
-
-    `graph` has the graph's name, sizes and digest; `code` comes from `neural_brane.methods.identity.identify_code`.
-    """
+    """Return the identity of a run as JSON values: method, parameters, seed, graph (name, sizes, digest) and code."""
     about: dict[str, Any] = {
-        "method": method,
-        "graph": graph,
-        "parameters": parameters,
-        "seed": seed,
-        "version": __version__,
-        "code": code,
-        "libraries": dict.fromkeys(LIBRARIES, "none"),
-    }
+        "method": method, "graph": graph, "parameters": parameters, "seed": seed, "version": __version__,
+        "code": code, "libraries": dict.fromkeys(LIBRARIES, "none"),
+    }  # fmt: skip
     for name in LIBRARIES:
         with suppress(PackageNotFoundError):
             about["libraries"][name] = version(name)
@@ -65,8 +54,7 @@ def require_same(path: Path, was: Mapping[str, Any], now: Mapping[str, Any], fre
     if was["method"] != now["method"]:
         raise _refusal(path, f"belongs to method '{was['method']}', not to '{now['method']}'")
     if was["graph"]["digest"] != now["graph"]["digest"]:
-        graphs = f"it was {_describe(was['graph'])}, now {_describe(now['graph'])}"
-        raise _refusal(path, f"belongs to another graph: {graphs}")
+        raise _refusal(path, f"belongs to another graph: was {_describe(was['graph'])}, now {_describe(now['graph'])}")
     earlier, current = ({"seed": one["seed"]} | one["parameters"] for one in (was, now))
     for name in earlier | current:
         before, after = earlier.get(name), current.get(name)
@@ -83,12 +71,9 @@ def require_same(path: Path, was: Mapping[str, Any], now: Mapping[str, Any], fre
         if was["libraries"].get(name) != now["libraries"].get(name)
     ]
     if changed or was["code"]["behaviour"] != now["code"]["behaviour"]:
-        warnings.warn(
-            f"{path}: the run resumes with other libraries or on another processor "
-            f"({', '.join(changed) or 'the same libraries'}); the last bits of its vectors may differ from those of an "
-            "uninterrupted run",
-            stacklevel=2,
-        )
+        found = f"with other libraries or on another processor ({', '.join(changed) or 'the same libraries'})"
+        bits = "the last bits of its vectors may differ from those of an uninterrupted run"
+        warnings.warn(f"{path}: the run resumes {found}; {bits}", stacklevel=2)
 
 
 def _same_code(was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
@@ -119,14 +104,13 @@ WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)  # 
 def locked(checkpoint: Path) -> Iterator[None]:
     """Lock the file `.NAME.lock` beside a checkpoint, or raise an error at once if another run has locked it.
 
-    The system releases the lock when the process dies. If the file system has no locks, the existence of the file is
-    the lock. It names the process and the machine; if that process of this machine is dead, the lock is taken over.
+    Without locks in the file system, the existence of the file is the lock, unless the process named in it is dead.
     """
     from filelock import FileLock, SoftFileLock, Timeout
 
     path = checkpoint.with_name(f".{checkpoint.name}.lock")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        require_folder(path, CheckpointError)
         lock = FileLock(path, timeout=0)
         try:
             lock.acquire()
@@ -136,14 +120,11 @@ def locked(checkpoint: Path) -> Iterator[None]:
             lock = SoftFileLock(path, timeout=0)
             lock.acquire()
     except Timeout:
-        raise CheckpointError(
-            f"{checkpoint}: {_holder(path)} is training with this checkpoint; wait until it ends, or name another file "
-            f"(if that process has ended, remove {path})"
-        ) from None
+        advice = f"wait until it ends, or name another file (if that process has ended, remove {path})"
+        raise CheckpointError(f"{checkpoint}: {_holder(path)} is training with this checkpoint; {advice}") from None
     except OSError as error:
-        raise CheckpointError(
-            f"{checkpoint}: no checkpoint can be written there ({error.strerror}); name a file in a writable folder"
-        ) from error
+        mend = "name a file in a writable folder"
+        raise CheckpointError(f"{checkpoint}: no checkpoint can be written there ({error.strerror}); {mend}") from error
     try:
         if not isinstance(lock, SoftFileLock):  # a SoftFileLock writes these lines itself
             path.write_text(f"{os.getpid()}\n{socket.gethostname()}\n")
@@ -169,11 +150,10 @@ HANGUP = getattr(signal, "SIGHUP", None)
 
 
 class DelayedStop:
-    """Delay everything that stops a run while it is `busy`: signals, and errors of the progress reporter.
+    """Delay signals and errors of the progress reporter while a run is `busy`, so that its saved state is consistent.
 
-    The run sets `busy` before a step, so that the saved state is consistent, and calls `release` after it. Then the
-    handler that was installed before is called for the signal. A second signal is not delayed. Ignored signals stay
-    ignored. Outside the main thread no signals are delayed, because Python allows no handlers there.
+    After `release`, the handler that was installed before is called. A second signal is not delayed, ignored ones stay
+    ignored. Outside the main thread nothing is delayed, because Python allows no handlers there.
     """
 
     def __init__(self) -> None:
@@ -289,7 +269,11 @@ class Checkpoint:
             stack.enter_context(locked(path))
             remove_abandoned(path.parent)
             if self.path.exists():
-                self._load()
+                about, arrays = tensors.read(self.path, CHECKPOINT)
+                require_same(self.path, about, self.identity, self._free)
+                for at, (stage, state) in enumerate(about["stages"].items()):
+                    own = {name.partition("/")[2]: one for name, one in arrays.items() if name.startswith(f"{at}/")}
+                    self._kept[stage] = State(state["position"], own, state["numbers"])
             stack.enter_context(self.stop)
             self._open = stack.pop_all()
         return self
@@ -326,13 +310,6 @@ class Checkpoint:
         self.stop.busy = False
         self.stop.release()
 
-    def _load(self) -> None:
-        about, arrays = tensors.read(self.path, CHECKPOINT)
-        require_same(self.path, about, self.identity, self._free)
-        for at, (stage, state) in enumerate(about["stages"].items()):
-            own = {name.partition("/")[2]: one for name, one in arrays.items() if name.startswith(f"{at}/")}
-            self._kept[stage] = State(state["position"], own, state["numbers"])
-
     def _save(self) -> None:
         """Save all states, unless a number is NaN or infinite; warn and continue if the file cannot be written."""
         begun = self._clock()
@@ -345,11 +322,8 @@ class Checkpoint:
             tensors.write(self.path, CHECKPOINT, self.identity | {"stages": stages}, arrays)
             self.stale = False
         except OSError as error:
-            warnings.warn(
-                f"{self.path}: the checkpoint could not be written ({error.strerror or error}); training continues and "
-                "tries again later",
-                stacklevel=2,
-            )
+            failed = f"the checkpoint could not be written ({error.strerror or error})"
+            warnings.warn(f"{self.path}: {failed}; training continues and tries again later", stacklevel=2)
         self._written = self._clock()
         self._cost = self._written - begun
 
@@ -455,10 +429,8 @@ class Stage:
             return
         if first > total:  # the vectors would differ from those of a shorter run
             trained, requested = -(-first // per_epoch), total // per_epoch
-            raise CheckpointError(
-                f"{self._checkpoint.path}: this checkpoint has trained {trained:,} epochs, more than the requested "
-                f"{requested:,}; request at least {trained:,}, {START_AGAIN}"
-            )
+            rest = f"more than the requested {requested:,}; request at least {trained:,}, {START_AGAIN}"
+            raise CheckpointError(f"{self._checkpoint.path}: this checkpoint has trained {trained:,} epochs, {rest}")
         fetch = arrays if callable(arrays) else lambda: arrays
         position = first
         self._checkpoint.add(self._name, lambda: State(position, fetch(), numbers), new=False)

@@ -27,7 +27,7 @@ from neural_brane.graph.columns import Column, as_texts, infer_columns, odd_colu
 from neural_brane.graph.frames import as_frame, edge_columns, known_pair
 from neural_brane.graph.ids import locate
 from neural_brane.graph.lazy import pl
-from neural_brane.graph.nodes import choose_id
+from neural_brane.graph.nodes import choose_id, describe_columns
 
 SPLITS = ("ids", "orders")
 PAIRS = ("training", "positives", "negatives", "about")
@@ -110,8 +110,7 @@ def _identify_tensors(path: Path) -> tuple[str, Facts]:
         found = find_facts(about) if find_facts else {"about": about}
     except (AttributeError, KeyError, TypeError):
         raise BraneError(f"{path}: the {kind} is damaged (its metadata is invalid); restore it from a copy") from None
-    facts = {"format": metadata.get("format")} | found
-    return kind, facts | {"arrays": len(arrays)}
+    return kind, {"format": metadata.get("format")} | found | {"arrays": len(arrays)}
 
 
 def _model_facts(about: Mapping[str, Any]) -> Facts:
@@ -163,14 +162,11 @@ def _identify_npz(path: Path) -> tuple[str, Facts]:
         ours = "adj_indptr" in shapes
         rows, entries = (shapes[f"adj_{name}" if ours else name][0] for name in ("indptr", "data"))
         width = read("attr_shape")
-        return "graph", {  # the number of edges is unknown, because a self-loop has one entry and another edge has two
-            "nodes": rows - 1,
-            "entries of the adjacency": entries,
-            "attributes": 0 if width is None else int(width[1]),
-            "attribute entries": shapes.get("attr_data", (0,))[0],
-            "labels": "labels" in shapes,
-            "made from a table": "encoder" in shapes,
-        }
+        # The number of edges is unknown, because a self-loop has one entry and another edge has two.
+        counts = {"nodes": rows - 1, "entries of the adjacency": entries}
+        counts |= {"attributes": int(width[1]) if width is not None else 0}
+        counts |= {"attribute entries": shapes.get("attr_data", (0,))[0]}
+        return "graph", counts | {"labels": "labels" in shapes, "made from a table": "encoder" in shapes}
     arrays = {name: f"{dtype} {spell_shape(shape)}" for name, (shape, dtype) in headers.items() if name != "checksums"}
     return ("NumPy archive" if headers else "zip archive"), {"arrays": arrays}
 
@@ -229,7 +225,7 @@ SHARED = (".npz", ".txt", ".csv", ".tsv", ".parquet")  # suffixes that graphs an
 class Report:
     """A report on a file: how it is read (`description`), counts, columns, first rows and possible problems.
 
-    `ids` are the ids of its nodes.
+    `ids` are the ids of its nodes, and `edge_titles` the titles of the two columns of edges.
     """
 
     path: Path
@@ -240,6 +236,7 @@ class Report:
     rows: list[list[str]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     ids: np.ndarray | None = None
+    edge_titles: tuple[str, ...] = ()
 
 
 def inspect_file(path: Path) -> Report:
@@ -259,24 +256,25 @@ def inspect_file(path: Path) -> Report:
             return _inspect_vectors(path)
     lines = [line for line in content.text.split("\n") if line.strip()][:SHOWN]
     edges = read_edges(path)
-    report = Report(
-        path, f"{edges.description}, {content.encoding.description}", rows=[[line] for line in lines], titles=["line"]
-    )
+    description = f"{edges.description}, {content.encoding.description}"
+    report = Report(path, description, rows=[[line] for line in lines], titles=["line"])
     return _add_edges(report, edges)
 
 
-def inspect_nodes(path: Path, linked: np.ndarray | None) -> Report:
-    """Return a report on a table of nodes; compare its ids with those of the nodes in edges, `linked`."""
+def inspect_nodes(path: Path, edges: Report | None) -> Report:
+    """Return a report on a table of nodes; compare its ids with those of the nodes of `edges`."""
     table = read_frame(path, what="table of nodes", titled=True)
-    if linked is None or not len(linked):
-        return _report_table(table)
+    report = _report_table(table)
+    linked = None if edges is None else edges.ids
+    if edges is None or linked is None or not len(linked):
+        return report
     try:
-        best = choose_id(as_frame(table.frame, "nodes"), table.place, linked=linked)
+        best = choose_id(as_frame(table.frame, "nodes"), table.place, linked=linked, titles=edges.edge_titles)
     except GraphError as error:
-        report = _report_table(table)
         report.problems.append(str(error))
         return report
-    report = _report_table(table, best)
+    report.columns = describe_columns(table.frame, best, None, table.place, {})
+    report.problems = _problems(report.columns)
     found = locate(linked, as_texts(table.frame[best]).fill_null(""))
     places = np.unique(found[found >= 0])
     report.counts |= {"column of ids": best, "nodes of the edges with a row": len(places)}
@@ -285,9 +283,8 @@ def inspect_nodes(path: Path, linked: np.ndarray | None) -> Report:
         report.problems.append(f"{len(missing):,} nodes of the edges have no row, {_examples(linked[missing])}")
     unlinked = table.frame[best].gather(np.flatnonzero(found < 0))
     if len(unlinked):
-        report.problems.append(
-            f"{len(unlinked):,} ids of column '{best}' are in no edge, {_examples(unlinked.to_numpy())}"
-        )
+        unknown = f"{len(unlinked):,} ids of column '{best}' are in no edge"
+        report.problems.append(f"{unknown}, {_examples(unlinked.to_numpy())}")
     return report
 
 
@@ -310,12 +307,12 @@ def _inspect_table(table: FrameFile) -> Report:
     report.description += f"; {found.description}"
     report.problems = _problems([column for column in report.columns if column.name in found.ignored])
     ends, ids = found.number()
-    return _add_edges(report, Edges(ids, ends, found.weights, 0, report.description))
+    return _add_edges(report, Edges(ids, ends, found.weights, 0, report.description, titles=found.names[:2]))
 
 
-def _report_table(table: FrameFile, id: str | None = None) -> Report:
+def _report_table(table: FrameFile) -> Report:
     head = table.frame.head(SHOWN)
-    report = Report(table.path, table.description, {"rows": len(table.frame)}, infer_columns(table.frame, id=id))
+    report = Report(table.path, table.description, {"rows": len(table.frame)}, infer_columns(table.frame))
     report.problems = _problems(report.columns)
     report.titles = head.columns
     report.rows = [["" if value is None else str(value) for value in row] for row in head.iter_rows()]
@@ -334,7 +331,7 @@ def _add_edges(report: Report, edges: Edges) -> Report:
     keys = np.unique(ends[:, 0] * np.int64(len(edges.ids)) + ends[:, 1])
     loops = int((ends[:, 0] == ends[:, 1]).sum())
     kind = "integers" if edges.ids.dtype.kind == "i" else "strings"
-    report.ids = edges.ids
+    report.ids, report.edge_titles = edges.ids, edges.titles
     report.counts |= {"nodes": len(edges.ids) + edges.unnamed, "edges": len(keys), "ids": kind}
     if edges.weights is not None:
         report.counts["weights"] = f"{edges.weights.min():g} to {edges.weights.max():g}"
@@ -348,9 +345,8 @@ def _add_edges(report: Report, edges: Edges) -> Report:
     first = edges.ends[0]
     if kind == "strings" and len(ends) > SHOWN and (times[first] == 1).all() and np.median(times) > 1:
         words = " ".join(edges.ids[first].tolist())
-        report.problems.append(
-            f"the first edge, '{words}', has two nodes that no other edge has; they may be column titles"
-        )
+        found = f"the first edge, '{words}', has two nodes that no other edge has"
+        report.problems.append(f"{found}; they may be column titles")
     return report
 
 

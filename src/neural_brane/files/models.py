@@ -16,7 +16,7 @@ from neural_brane import __version__
 from neural_brane.errors import BraneError, ModelError
 from neural_brane.files import tensors
 from neural_brane.files.npz import check_text
-from neural_brane.files.storage import check_space, check_target
+from neural_brane.files.storage import check_space, check_target, exists
 from neural_brane.files.tensors import CODES
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.encoder import Encoder
@@ -225,6 +225,8 @@ def load_model(path: str | Path, *, verify: bool = True) -> Embedder:
     (554, 4)
     """
     path = Path(path)
+    if not exists(path, ModelError):
+        raise ModelError(f"{path}: does not exist; give a file that model.save wrote")
     try:
         with path.open("rb") as file:
             begin = file.read(8 + len(tensors.PREFIX))
@@ -236,8 +238,6 @@ def load_model(path: str | Path, *, verify: bool = True) -> Embedder:
                 "writes one, and 'brane info' describes a file"
             )
         about, arrays = tensors.read(path, MODEL, mapped=True, verify=verify)
-    except FileNotFoundError:
-        raise ModelError(f"{path}: does not exist; give a file that model.save wrote") from None
     except IsADirectoryError:
         raise ModelError(f"{path}: is a folder; give a file that model.save wrote") from None
     try:

@@ -39,30 +39,24 @@ class AttributeRows:
 
 
 def parse_rows(path: Path, data: bytes, first_line: int = 1) -> AttributeRows:
-    """Return the rows of an attribute file without comments, whose first line has the number `first_line`.
-
-    This checks every word; `to_matrix` checks that the nodes are in the graph.
-    """
+    """Check every word and return the rows of an attribute file, whose first line has the number `first_line`."""
     words = read_words(data).with_columns(pl.col("line") + (first_line - 1))
     # The first word is a node, and a colon in it is part of the id.
     nodes = words.filter("first").select("line", node=pl.concat_str("name", "value", separator=":", ignore_nulls=True))
-    row = np.cumsum(words["first"].to_numpy()) - 1
+    first = words["first"].to_numpy()
+    row = (np.cumsum(first) - 1)[~first]
     entries = words.filter(~pl.col("first"))
     values = entries["value"].fill_null("1").cast(float, strict=False).cast(pl.Float32).fill_null(np.nan)
     finite = values.is_finite() & entries["name"].is_not_null() & ~entries["name"].str.ends_with(":")
     if not finite.fill_null(False).all():
         bad = entries.filter(~finite.fill_null(False)).row(0, named=True)
         word = ":".join(part for part in (bad["name"] or "", bad["value"]) if part is not None)
-        fail(
-            path, bad["line"], f"attribute '{word}' is not ID or ID:VALUE; write one node per line, as in '17 3:1 8:1'"
-        )
+        fail(path, bad["line"], f"attribute '{word}' is not ID or ID:VALUE; write nodes as in '17 3:1 8:1'")
     pairs = entries.select("line", "name").with_columns(value=values).unique().select("line", "name")
     if (again := pairs.is_duplicated()).any():
         bad = pairs.filter(again).sort("line").row(0, named=True)
         fail(path, bad["line"], f"attribute '{bad['name']}' has two values; write it once")
-    return AttributeRows(
-        path, nodes["node"], nodes["line"], row[~words["first"].to_numpy()], entries["name"], values.to_numpy()
-    )
+    return AttributeRows(path, nodes["node"], nodes["line"], row, entries["name"], values.to_numpy())
 
 
 def to_matrix(rows: AttributeRows, ids: np.ndarray) -> tuple[sparse.csr_array, np.ndarray]:
@@ -136,10 +130,7 @@ def _separator(values: pl.Series) -> str | None:
 
 
 def to_targets(lines: LabelLines, kind: Kind, separator: str | None = None) -> tuple[np.ndarray, Targets]:
-    """Return the id of each node once, and the targets: classes (str), numbers (float64) or `MultiLabels`.
-
-    `separator` stands between several labels of a line.
-    """
+    """Return the id of each node once, and the targets: classes (str), numbers (float64) or `MultiLabels`."""
     ids, first, rows = np.unique(lines.ids, return_index=True, return_inverse=True)
     order = np.argsort(first, kind="stable")  # keeps the order of the file
     if kind == "several":
@@ -155,10 +146,8 @@ def to_targets(lines: LabelLines, kind: Kind, separator: str | None = None) -> t
     numbers = as_numbers(_unlisted(lines))
     if numbers.null_count():
         bad = int(numbers.is_null().arg_max() or 0)
-        raise GraphError(
-            f"{lines.where}: the label {lines.values[bad]!r} of node {lines.ids[bad].item()!r} is not a number; "
-            "give only numbers, or score classes"
-        )
+        found = f"{lines.where}: the label {lines.values[bad]!r} of node {lines.ids[bad].item()!r} is not a number;"
+        raise GraphError(f"{found} give only numbers, or score classes")
     return lines.ids, numbers.to_numpy().astype(np.float64)
 
 
@@ -169,11 +158,7 @@ def _unlisted(lines: LabelLines) -> pl.Series:
 
 
 def _split(lines: LabelLines, separator: str | None, *, repeated: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return the line of each label, and the labels.
-
-    A separator that is not given is inferred as in a table of nodes; if that fails, it is the first of semicolon, bar,
-    comma and tab that occurs anywhere; else it is a space, unless some node has several lines.
-    """
+    """Return the line of each label, and the labels; a separator that is not given is inferred."""
     values = lines.values
     if not isinstance(values.dtype, pl.List):
         texts = as_texts(values)
@@ -240,10 +225,7 @@ def read_pairs(path: Path) -> LabelPairs:
 
 
 def read_labels(path: str | Path) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ids and the labels in a label file, both (lines,).
-
-    Ids are integers if all of them are. A label is the rest of the line after the id, including spaces.
-    """
+    """Return the ids, integers if all of them are, and the labels, with spaces, in a label file: both (lines,)."""
     pairs = read_pairs(Path(path))
     ids = _ids(pairs)
     place_nodes(pairs.path, pairs.nodes, pairs.lines, np.unique(ids))
@@ -271,9 +253,6 @@ def to_array(pairs: LabelPairs, ids: np.ndarray) -> np.ndarray:
     labels = np.full(len(ids), "", dtype=pairs.labels.dtype)
     labels[place_nodes(pairs.path, pairs.nodes, pairs.lines, ids)] = pairs.labels
     return labels
-
-
-# Files with a table of nodes or of labels.
 
 
 class ReadOptions(EdgeOptions, NodeOptions, total=False):

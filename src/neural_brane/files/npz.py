@@ -108,9 +108,8 @@ class Npz:
             with self._archive.open(f"{name}.npy") as file:
                 return read_array(file, self._archive.getinfo(f"{name}.npy").file_size)
         except ObjectArrayError:
-            raise self._error(
-                f"{self.path}: array '{name}' contains Python objects, which are never read; save numbers or strings"
-            ) from None
+            found = f"{self.path}: array '{name}' contains Python objects, which are never read;"
+            raise self._error(f"{found} save numbers or strings") from None
         except DAMAGE:
             self._refuse(f"array '{name}' cannot be read")
 
@@ -134,10 +133,8 @@ class Npz:
         except DAMAGE:
             self._refuse("its checksums cannot be read")
         if version != FORMAT:
-            raise self._error(
-                f"{self.path}: has checksums of format {version}, but this version reads format {FORMAT}; "
-                "read it with the version of neural-brane that wrote it"
-            )
+            found = f"{self.path}: has checksums of format {version}, but this version reads format {FORMAT};"
+            raise self._error(f"{found} read it with the version of neural-brane that wrote it")
         if not isinstance(digests, dict) or sorted(digests) != sorted(self.names):
             self._refuse("its checksums belong to other arrays")
         return digests
@@ -171,10 +168,7 @@ class ObjectArrayError(ValueError):
 
 
 def read_array(file: IO[bytes], size: int) -> np.ndarray:
-    """Read an array from an .npy file or member of `size` bytes.
-
-    Memory is allocated only after the size in the header has been compared with the size of the file.
-    """
+    """Read an array from an .npy file or member of `size` bytes, after its header agrees with the size."""
     shape, fortran, dtype = read_npy_header(file)
     if dtype.hasobject:
         raise ObjectArrayError

@@ -71,11 +71,7 @@ def find_encoding(head: bytes) -> Encoding:
 
 
 def read_blocks(file: Unpacked, encoding: Encoding, *, size: int = BLOCK) -> Iterator[Block]:
-    """Yield a text file in blocks of whole records.
-
-    A line feed between quotes belongs to a field and does not end a record. Raises GraphError with the line number if
-    the file is binary or not in the encoding.
-    """
+    """Yield a text file in blocks of whole records; raise GraphError with the line number where it is not text."""
     decoder = _Decoder(file, encoding)
     kept, line = b"", 1
     data = file.read(size)
@@ -96,10 +92,7 @@ def read_blocks(file: Unpacked, encoding: Encoding, *, size: int = BLOCK) -> Ite
 
 
 def _last_record(text: bytes, *, tries: int = 100) -> int:
-    """Return the end of the last complete record: after a line feed that an even number of quotes precedes.
-
-    Returns 0 if `tries` line feeds do not give one; then the caller reads more of the file.
-    """
+    """Return the end of the last line feed after an even number of quotes, or 0 if none of the last `tries` is."""
     end = text.rfind(b"\n")
     while b'"' in text and end >= 0 and text.count(b'"', 0, end) % 2:
         end = text.rfind(b"\n", 0, text.rfind(b'"', 0, end))
@@ -112,8 +105,7 @@ class _Decoder:
     """Convert bytes in any encoding to UTF-8 with line feeds, piece by piece."""
 
     def __init__(self, file: Unpacked, encoding: Encoding) -> None:
-        self._file = file
-        self._encoding = encoding
+        self._file, self._encoding = file, encoding
         self._decoder = None if encoding.name == "utf-8" else codecs.getincrementaldecoder(encoding.name)()
         self._cut_character = b""  # first bytes of a character that continues in the next piece
         self._cut_line_end = b""  # carriage return at the end, if the next piece may begin with the line feed
@@ -149,21 +141,11 @@ class _Decoder:
 # The first bytes of a file decide its kind; its name does not count.
 
 SIGNATURES = {
-    b"PAR1": "parquet",
-    b"ARROW1": "arrow",
-    b"\xff\xff\xff\xff": "arrow stream",
-    b"PK\x03\x04": "zip",
-    b"PK\x05\x06": "zip",
-    b"\x93NUMPY": "NumPy array",
-    b"\x89HDF\r\n": "HDF5",
-    b"SQLite format 3\0": "SQLite",
-    b"%PDF": "PDF",
-    b"\x1f\x8b": "gzip",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"BZh": "bzip2",
-    b"\xfd7zXZ\0": "xz",
+    b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow stream", b"PK\x03\x04": "zip",
+    b"PK\x05\x06": "zip", b"\x93NUMPY": "NumPy array", b"\x89HDF\r\n": "HDF5", b"SQLite format 3\0": "SQLite",
+    b"%PDF": "PDF", b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz",
     b"\x89PNG": "picture",
-}
+}  # fmt: skip
 # Both expressions can match in one way only, so that a hostile file cannot make them slow.
 _GML = re.compile(
     r"([^\S\n]*(#.*|(Creator|Version|comment)\b.*)?\n)*[^\S\n]*(graph|Creator|Version)\s*(\[|\"|$)", re.IGNORECASE
@@ -233,8 +215,6 @@ def _kind_of_text(text: str) -> str:
     return "JSON" if graph else "JSON lines"
 
 
-# Files and standard input are decompressed while they are read, up to a limit.
-
 STANDARD_INPUT = "-"
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 SMALL = 1 << 28  # bytes that every file may decompress to; more is limited by the memory and the file's size
@@ -256,9 +236,7 @@ class Unpacked:
         self.path = Path(path)
         self.what = what
         self.from_input = str(path) == STANDARD_INPUT
-        self._streamed = streamed
-        self._done = 0
-        self._head = b""
+        self._streamed, self._done, self._head = streamed, 0, b""
         self._closing: list[Callable[[], Any]] = []
         try:
             self._packed = self._open()
@@ -272,10 +250,9 @@ class Unpacked:
             self.size = os.fstat(self._packed.fileno()).st_size
         except (OSError, ValueError):  # standard input need not be a real file
             self.size = 0
-        self._limit = (available() or 1 << 35) // 2
-        if self.packing and self.size:
+        self._limit = UNBOUNDED if streamed else (available() or 1 << 35) // 2
+        if self.packing and self.size and not streamed:
             self._limit = max(SMALL, min(self._limit, RATIO * self.size))
-        self._limit = UNBOUNDED if streamed else self._limit
         self._plain: Any = self._packed
         if self.packing:
             self._plain = gzip.GzipFile(fileobj=self._packed) if self.packing == "gzip" else self._open_zstd()
@@ -293,9 +270,7 @@ class Unpacked:
                 return importlib.import_module(name).ZstdFile(self._packed)
             except ImportError:
                 continue
-        raise DependencyError(
-            f"{self.path}: reading files compressed with zstd needs a package; run: pip install backports.zstd"
-        )
+        raise DependencyError(f"{self.path}: reading zstd files needs a package; run: pip install backports.zstd")
 
     def head(self, size: int) -> bytes:
         """Return the first bytes of the file, at most `size`; `read` returns them again."""
@@ -327,23 +302,19 @@ class Unpacked:
             raise self._damaged(error) from None
         self._done += len(data)
         if self._done > self._limit:
-            raise GraphError(
-                f"{self.path}: the {self.what} has more than {self._limit:,} bytes"
-                f"{' after decompression' if self.packing else ''}, too many for the memory of this machine; "
-                "give a smaller file, or one in Parquet"
-            )
+            found = f"{self.path}: the {self.what} has more than {self._limit:,} bytes"
+            found += " after decompression" if self.packing else ""
+            advice = "give a smaller file, or one in Parquet"
+            raise GraphError(f"{found}, too many for the memory of this machine; {advice}")
         return data
 
     def _damaged(self, error: Exception) -> GraphError:
-        return GraphError(
-            f"{self.path}: the {self.packing} file is damaged or cut off ({error}); "
-            f"copy or compress the {self.what} again"
-        )
+        found = f"the {self.packing} file is damaged or cut off ({error})"
+        return GraphError(f"{self.path}: {found}; copy or compress the {self.what} again")
 
     def _open(self) -> io.BufferedReader:
         if self.from_input:
-            raw: Any = sys.stdin.buffer
-            stream = io.BufferedReader(raw)
+            stream: Any = io.BufferedReader(sys.stdin.buffer)  # type: ignore[type-var, unused-ignore]
             self._closing.append(stream.detach)  # leaves standard input open
             return stream
         if self.path.is_dir():
@@ -380,10 +351,7 @@ def check_count(announced: int, follow: int, what: str, advice: str, error: type
 
 
 def check_file(path: Path, error: type[BraneError], *, pipe: bool = False, whole: bool = True) -> None:
-    """Refuse a device, a socket, a folder and, unless `pipe` is true, a pipe.
-
-    If the file will be read as a `whole`, also refuse one that is larger than memory.
-    """
+    """Refuse a device, a socket, a folder, a pipe unless allowed, and a `whole` file that is larger than memory."""
     mode = path.stat().st_mode
     if not (stat.S_ISREG(mode) or (pipe and stat.S_ISFIFO(mode))):
         kinds = {"a folder": stat.S_ISDIR, "a device": stat.S_ISCHR, "a disk": stat.S_ISBLK, "a pipe": stat.S_ISFIFO}
@@ -410,10 +378,7 @@ def read_bytes(path: Path, error: type[BraneError]) -> bytes:
 
 
 def npz_headers(path: Path, error: type[BraneError]) -> dict[str, Header]:
-    """Return the headers of an archive's arrays by name; {} if it is damaged, because its reader reports that.
-
-    Refuse arrays that do not fit into memory, and headers that announce more bytes than the file has.
-    """
+    """Return the headers of an archive's arrays, {} if it is damaged; refuse arrays beyond memory or file."""
     check_file(path, error)
     headers: dict[str, Header] = {}
     total = 0

@@ -6,10 +6,12 @@ Before a long computation, `check_target` and `check_distinct` refuse paths that
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import secrets
+import shlex
 import shutil
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -29,6 +31,7 @@ except ImportError:  # Windows lacks these locks, so drafts of killed runs stay 
 
 DRAFT = ".brane-"  # drafts are called .brane-PID-RANDOM, with the suffix of the final file
 DRAFT_NAME = re.compile(rf"{re.escape(DRAFT)}\d+-[0-9a-f]{{8}}")
+NO_ROOM = tuple(getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG") if hasattr(errno, name))
 
 
 @contextmanager
@@ -51,7 +54,7 @@ def atomic_together(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
     crash between two renames leaves, and never take a mixture of old and new files for one set.
     """
     targets = [Path(os.path.realpath(path)) for path in paths]
-    with ExitStack() as stack:
+    with naming(paths[0]), ExitStack() as stack:
         drafts = []
         for target in targets:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -69,6 +72,20 @@ def atomic_together(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
     for folder in {target.parent for target in targets}:
         with suppress(OSError):  # if a folder cannot be synced, a power cut can only lose the new name
             _sync(folder, os.O_RDONLY)
+
+
+@contextmanager
+def naming(path: str | Path) -> Iterator[None]:
+    """Name `path` in errors of the disk that name no file or a draft; libraries raise some that are no OSError."""
+    try:
+        yield
+    except Exception as failure:
+        name = getattr(failure, "filename", None)
+        known = next((one for one in NO_ROOM if os.strerror(one) in str(failure)), None)
+        number = known or getattr(failure, "errno", None)
+        if isinstance(failure, BraneError) or number is None or (name is not None and DRAFT not in str(name)):
+            raise
+        raise OSError(number, os.strerror(number), str(path)) from failure
 
 
 def check_target(
@@ -89,25 +106,39 @@ def check_target(
     return path
 
 
-def check_writable(path: str | Path, error: type[BraneError]) -> None:
-    """Raise `error` if a file cannot be written; the test writes a draft to the nearest existing folder."""
+def require_folder(path: str | Path, error: type[BraneError]) -> Path:
+    """Return the folder of a file, even if `path` is a link; raise `error` if the folder does not exist."""
+    folder = Path(os.path.realpath(path)).parent
+    if not folder.exists():
+        raise error(f"{path}: there is no folder '{folder}'; make it with: mkdir -p {shlex.quote(str(folder))}")
+    return folder
+
+
+def check_writable(path: str | Path, error: type[BraneError], *, folder: bool = False) -> None:
+    """Raise `error` if a file, or with `folder` a folder of files, cannot be written; the test writes a draft.
+
+    A folder at `path` will be made, but not the one that it is in.
+    """
     target = Path(os.path.realpath(path))
-    folder = _nearest_folder(target)
+    home = target.parent
     try:
-        if not folder.is_dir():
+        with suppress(FileNotFoundError):
+            target.stat()  # fails for example if a name is too long
+        home = target if folder and target.exists() else require_folder(path, error)
+        if not home.is_dir():
             raise NotADirectoryError
-        with _draft(folder, target.suffix):
+        with _draft(home, target.suffix):
             pass
     except OSError as failure:
         reason = f" ({failure.strerror})" if failure.strerror else ""
-        raise error(f"{path}: '{folder}' is not a folder that can be written to{reason}; choose another one") from None
+        raise error(f"{path}: '{home}' is not a folder that can be written to{reason}; choose another one") from None
     if target.exists() and not os.access(target, os.W_OK):
         raise error(f"{path}: is write-protected; make it writable, or choose another file")
 
 
 def check_space(path: str | Path, size: int, error: type[BraneError]) -> None:
     """Raise `error` if the disk has no room for `size` bytes beside the file that they replace."""
-    folder = _nearest_folder(Path(os.path.realpath(path)))
+    folder = next(folder for folder in Path(os.path.realpath(path)).parents if folder.exists())
     free = shutil.disk_usage(folder).free
     if size > free:
         raise error(
@@ -132,13 +163,25 @@ def check_distinct(outputs: Mapping[str, str | Path | None], inputs: Mapping[str
                 )
 
 
+def exists(path: str | Path, error: type[BraneError]) -> bool:
+    """Return whether a path exists; raise `error` if it is too long, or in a folder that this user may not enter."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except (OSError, ValueError) as failure:  # ValueError: the path contains the character NUL
+        reason = getattr(failure, "strerror", None) or failure
+        raise error(f"{path}: cannot be read ({reason}); correct the path, or make its folder readable") from None
+    return True
+
+
 def same_file(one: str | Path, other: str | Path) -> bool:
     """Return whether two paths lead to one file, even through links; the files need not exist.
 
     >>> same_file("graph.txt", "./folder/../graph.txt")
     True
     """
-    with suppress(OSError):
+    with suppress(OSError, ValueError):
         return os.path.samefile(one, other)
     return os.path.realpath(one) == os.path.realpath(other)
 
@@ -177,11 +220,6 @@ def _draft(folder: Path, suffix: str) -> Iterator[Path]:
                 break
             os.close(descriptor)  # another run removed the draft before it was locked
         yield path
-
-
-def _nearest_folder(target: Path) -> Path:
-    """Return the folder of a file, or the nearest existing folder above it."""
-    return next(folder for folder in target.absolute().parents if folder.exists())
 
 
 def _sync(path: Path, flags: int) -> None:

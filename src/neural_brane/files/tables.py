@@ -7,12 +7,12 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Never, Self
+from typing import Never, Self
 
 import numpy as np
 
@@ -22,12 +22,6 @@ from neural_brane.files.trial import why_unreadable
 from neural_brane.graph import frames
 from neural_brane.graph.frames import Place
 from neural_brane.graph.lazy import pl
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-
-# Text files become columns of words with line numbers.
 
 _SEPARATORS = bytes.maketrans(b"\t,", b"  ")
 _BLANK = b" \t,\n\r\v\f"  # characters between words
@@ -40,11 +34,7 @@ def fail(path: Path, line: int, message: str) -> Never:
 
 
 def read_text(path: Path | Unpacked, kind: str) -> bytes:
-    """Return a whole text file as UTF-8; every line ends in a line feed, and comment lines become blank.
-
-    The file may be compressed, in UTF-16, or open already. `kind` names it in errors, as in "label file". Raises
-    GraphError if the file is missing, empty or not text.
-    """
+    """Return a text file as UTF-8 with line feeds and blank comment lines; raise GraphError if it is no text."""
     with path if isinstance(path, Unpacked) else Unpacked(path, kind) as file:
         data = b"".join(block.data for block in text_blocks(file))
     if not data.strip(_BLANK):
@@ -71,20 +61,13 @@ def empty_error(path: Path, kind: str) -> GraphError:
 
 
 def read_table(data: bytes, columns: list[str]) -> pl.DataFrame:
-    """Split lines into columns of words and a column `line`; leave out blank lines.
-
-    Missing words of a short line are null. Words beyond the last column are dropped.
-    """
+    """Split lines into columns of words and `line`, without blank lines; missing words are null, others dropped."""
     table = _read_columns(_single_spaced(data), columns, " ").with_row_index("line", offset=1)
     return table.filter(pl.col(columns[0]).is_not_null())
 
 
 def read_words(data: bytes) -> pl.DataFrame:
-    """Return a table with one row per word and the columns `line`, `first`, `name` and `value`.
-
-    `first` is true for the first word of a line. A word NAME:VALUE is cut at its last colon; the value of other words
-    is null. Blank lines are left out.
-    """
+    """Return a row per word: `line`, `first` in it or not, and NAME:VALUE cut at the last colon, `name`, `value`."""
     raw = np.frombuffer(_single_spaced(data).rstrip(b"\n") + b"\n", dtype=np.uint8).copy()
     stops = np.flatnonzero((raw == ord(" ")) | (raw == ord("\n")) | (raw == ord(":")))
     kinds = raw[stops]
@@ -120,13 +103,9 @@ def _single_spaced(data: bytes) -> bytes:
 def _read_columns(data: bytes, columns: list[str], separator: str) -> pl.DataFrame:
     """Split every line into named columns of strings."""
     # The heading fixes the number of columns. Without it, Polars would use that of the first line.
-    heading = separator.join(columns).encode() + b"\n"
-    return pl.read_csv(
-        heading + data, separator=separator, quote_char=None, infer_schema=False, truncate_ragged_lines=True
-    )
+    data = separator.join(columns).encode() + b"\n" + data
+    return pl.read_csv(data, separator=separator, quote_char=None, infer_schema=False, truncate_ragged_lines=True)
 
-
-# The separator and the header of a table in text are recognised from its first lines.
 
 SEPARATORS = {",": "','", "\t": "a tab", ";": "';'", "|": "'|'"}
 SAMPLE = 500  # lines from which they are recognised
@@ -217,9 +196,7 @@ def is_header(rows: list[list[str]]) -> bool | None:
         return False
     if frames.known_pair(first):
         return True
-    counted = [
-        title for title, column in zip(first, columns, strict=True) if title and column and all(map(_has_digit, column))
-    ]
+    counted = [title for title, own in zip(first, columns, strict=True) if title and own and all(map(_has_digit, own))]
     if counted:
         return not all(map(_has_digit, counted))
     if "" in first[1:] or len(set(first)) < len(first):
@@ -256,15 +233,8 @@ def is_word2vec(text: str) -> bool:
     return len(rest.partition("\n")[0].split()) == int(words[1]) + 1 > 3
 
 
-# Blocks of text become data frames of strings.
-
-
 def parse_block(path: Path, block: Block, dialect: Dialect) -> tuple[pl.DataFrame, np.ndarray | None]:
-    """Return the records of a block, and their line numbers, or None if the lines are consecutive.
-
-    All columns are strings without surrounding spaces; an empty field is null. Blank lines are skipped. A record whose
-    number of fields differs from the dialect's is refused.
-    """
+    """Return the records of a block, with null for empty fields, and their line numbers, None if consecutive."""
     data = _without_quotes(block.data, dialect.separator) if b'"' in block.data else block.data
     if data is not None and data.count(dialect.separator.encode()) == block.lines * (dialect.columns - 1):
         frame = _parse_plain(data, dialect)
@@ -332,22 +302,15 @@ def _parse_carefully(path: Path, block: Block, dialect: Dialect) -> tuple[pl.Dat
                 shown = dialect.separator.join(row)
                 shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
                 separator = SEPARATORS.get(dialect.separator, repr(dialect.separator))
-                raise GraphError(
-                    f"{path}:{line}: the line has {len(row)} field{'s' if len(row) > 1 else ''} ({shown!r}), but the "
-                    f"first has {dialect.columns}, separated by {separator}; give all lines the same number, or put "
-                    f"quotes around a field that contains {separator}"
-                )
+                found = f"the line has {len(row)} field{'s' if len(row) > 1 else ''} ({shown!r}), but the first has"
+                advice = f"give all lines the same number, or put quotes around a field that contains {separator}"
+                fail(path, line, f"{found} {dialect.columns}, separated by {separator}; {advice}")
             line = block.line + reader.line_num
     except csv.Error as error:
-        raise GraphError(
-            f"{path}:{line}: the quotes of this line do not match ({error}); "
-            "close every quoted field, and write a quote inside one as two"
-        ) from None
+        advice = "close every quoted field, and write a quote inside one as two"
+        raise GraphError(f"{path}:{line}: the quotes of this line do not match ({error}); {advice}") from None
     frame = pl.DataFrame(rows, schema=dict.fromkeys(column_names(dialect), pl.String), orient="row")
     return strip_spaces(frame), np.array(lines, dtype=np.int64)
-
-
-# The formats Parquet, Arrow and JSON lines store the types of columns.
 
 
 def read_typed(file: Unpacked, kind: str) -> pl.DataFrame:
@@ -360,10 +323,7 @@ def read_typed(file: Unpacked, kind: str) -> pl.DataFrame:
 
 
 def read_json_lines(file: Unpacked, blocks: Iterable[Block]) -> tuple[pl.DataFrame, int, np.ndarray]:
-    """Read one JSON object per line; return the table, the number of its first line and all line numbers.
-
-    The types of the columns are inferred from all lines.
-    """
+    """Read JSON objects, one per line; return the table, the number of its first line and all line numbers."""
     data = b"".join(block.data for block in blocks)
     lines = np.flatnonzero([bool(line.strip()) for line in data.split(b"\n")]) + 1
     try:
@@ -386,10 +346,8 @@ def _check_json_lines(file: Unpacked, data: bytes) -> None:
             found = "is not an object"
         except (ValueError, RecursionError) as error:
             found = f"is not JSON ({error})"
-        raise GraphError(
-            f"{file.path}:{number}: the line {found}; write one object per line, as in "
-            '{"source": "ann", "target": "bob"}'
-        )
+        example = '{"source": "ann", "target": "bob"}'
+        fail(file.path, number, f"the line {found}; write one object per line, as in {example}")
 
 
 def _guarded(file: Unpacked, kind: str, read: Callable[[], pl.DataFrame]) -> pl.DataFrame:
@@ -421,11 +379,7 @@ TYPED = {"parquet": "Parquet", "arrow": "Arrow", "arrow stream": "Arrow stream",
 
 @dataclass(frozen=True, slots=True)
 class FrameFile:
-    """A table, with a description of how it was read.
-
-    `first_line` is the line number of the first row; it is 0 for formats without lines. `lines` has the line number of
-    each row, or is None if the lines are consecutive.
-    """
+    """A table and how it was read; `first_line` is 0 without lines, `lines` is None if they are consecutive."""
 
     path: Path
     frame: pl.DataFrame
@@ -481,23 +435,14 @@ def read_frame(
         raise GraphError(f"{path}: the {what} has no rows{' below its header' if under else ''}; give at least one")
     lines = None
     if any(piece.lines is not None for piece in pieces):
-        lines = np.concatenate([piece_lines(piece) for piece in pieces])
+        own = ((one.lines, one.first_line, one.first_line + len(one.frame)) for one in pieces)
+        lines = np.concatenate([np.arange(first, end) if given is None else given for given, first, end in own])
     frame = pieces[0].frame if len(pieces) == 1 else pl.concat([piece.frame for piece in pieces])
     return FrameFile(path, frame, description, pieces[0].first_line, lines)
 
 
-def piece_lines(piece: TablePiece) -> np.ndarray:
-    """Return the line number of every row of a piece."""
-    if piece.lines is not None:
-        return piece.lines
-    return np.arange(piece.first_line, piece.first_line + len(piece.frame))
-
-
 class TableReader:
-    """An open table file, for a `with` statement; `pieces` yields its rows.
-
-    The parameters are those of `read_frame`.
-    """
+    """An open table file, for a `with` statement; `pieces` yields its rows. `read_frame` has its parameters."""
 
     def __init__(
         self,
@@ -514,21 +459,17 @@ class TableReader:
         self.dialect: Dialect | None = None
         self._skipped = 0
         try:
-            self._recognise(header, titled)
+            head = self._file.head(HEAD)
+            self.content = recognise(head)
+            if not head.strip():
+                raise empty_error(self.path, what)
+            if self.content.kind == "text":
+                self.dialect, self._skipped = _find_dialect(self._file, self.content.text, header, titled)
+            elif self.content.kind not in TYPED:
+                raise GraphError(f"{self.path}: the {what} is a {self.content.kind} file; {self.content.advice}")
         except BaseException:
             self._file.__exit__()
             raise
-
-    def _recognise(self, header: bool | None, titled: bool) -> None:
-        """Recognise the format of the file and, for text, its dialect."""
-        head = self._file.head(HEAD)
-        self.content = recognise(head)
-        if not head.strip():
-            raise empty_error(self.path, self._file.what)
-        if self.content.kind == "text":
-            self.dialect, self._skipped = _find_dialect(self._file, self.content.text, header, titled)
-        elif self.content.kind not in TYPED:
-            raise GraphError(f"{self.path}: the {self._file.what} is a {self.content.kind} file; {self.content.advice}")
 
     def __enter__(self) -> Self:
         return self
@@ -585,17 +526,10 @@ def _find_dialect(file: Unpacked, text: str, header: bool | None, titled: bool) 
     rows = split_records(body, found)
     if not rows:
         raise GraphError(f"{file.path}: the {file.what} contains only comments; write one entry per line")
-    if header is None:
-        header = is_header(rows)
-    if header is None and titled:
-        header = True
-    if header is None:
-        raise GraphError(
-            f"{file.path}:{comments + 1}: {found.join(rows[0])!r} may be column titles or the first row; "
-            "choose with header=True or header=False (--header yes or --header no)"
-        )
-    if not header:
+    header = is_header(rows) if header is None else header
+    if header is None and not titled:
+        problem = f"{file.path}:{comments + 1}: {found.join(rows[0])!r} may be column titles or the first row;"
+        raise GraphError(f"{problem} choose with header=True or header=False (--header yes or --header no)")
+    if header is False:
         return Dialect(found, len(rows[0]), ()), comments
-    return Dialect(found, len(rows[0]), name_columns(rows[0])), comments + 1 + sum(
-        title.count("\n") for title in rows[0]
-    )
+    return Dialect(found, len(rows[0]), name_columns(rows[0])), comments + 1 + "".join(rows[0]).count("\n")

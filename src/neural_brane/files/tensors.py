@@ -110,10 +110,8 @@ def read(
     if metadata.get("kind") != kind.mark:
         raise kind.wrong_kind(path, f"its header says that it is a '{metadata.get('kind', 'checkpoint')}'")
     if metadata.get("format") != kind.format:
-        raise kind.error(
-            f"{path}: is a {kind.noun} of format '{metadata.get('format', 1)}', but this version reads format "
-            f"{kind.format}; {kind.outdated}"
-        )
+        found = f"{path}: is a {kind.noun} of format '{metadata.get('format', 1)}',"
+        raise kind.error(f"{found} but this version reads format {kind.format}; {kind.outdated}")
     arrays = read_arrays(path, header, mapped=mapped)
     if verify or not mapped:
         expected = metadata.get("checksum", "")

@@ -19,10 +19,7 @@ LONGEST = 200  # characters of a reason
 
 
 def why_unreadable(kind: str, content: bytes | IO[bytes]) -> str | None:
-    """Return why a "Parquet", "Arrow", "Arrow stream" or "HDF5" file cannot be read, or None if it can.
-
-    Python inside another program cannot start a second process; then only the end of the file is checked.
-    """
+    """Return why a file cannot be read, or None; where no second process can start, only its end is checked."""
     from neural_brane.graph.memory import available
 
     if not _last_bytes(content).endswith(END_MARKS.get(kind, b"")):
@@ -55,16 +52,6 @@ def _last_bytes(content: bytes | IO[bytes], count: int = 8) -> bytes:
     return last
 
 
-# The program that runs in the second process.
-
-
-def _read_frame(kind: str, data: BytesIO) -> None:
-    import polars
-
-    readers = {"Parquet": polars.read_parquet, "Arrow": polars.read_ipc, "Arrow stream": polars.read_ipc_stream}
-    readers[kind](data)
-
-
 def _read_hdf5(data: BytesIO) -> None:
     """Read every array and every attribute."""
     import h5py
@@ -87,7 +74,13 @@ def _try_reading(kind: str, memory: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     data = BytesIO(sys.stdin.buffer.read())
     try:
-        _read_hdf5(data) if kind == "HDF5" else _read_frame(kind, data)
+        if kind == "HDF5":
+            _read_hdf5(data)
+        else:
+            import polars
+
+            read = {"Parquet": polars.read_parquet, "Arrow": polars.read_ipc, "Arrow stream": polars.read_ipc_stream}
+            read[kind](data)
     except BaseException as error:  # a panic of Polars is not an Exception
         print((str(error).strip() or type(error).__name__).splitlines()[0])
         sys.exit(1)

@@ -46,10 +46,8 @@ def assemble(
 ) -> sparse.csr_array:
     """Return the symmetric matrix (nodes, nodes) of edges, given as pairs of node positions `ends` (edges, 2).
 
-    Edges may have any direction and order. A repeated edge, in either direction, gets its largest weight or the sum
-    of its weights, as the rules say. Without `weights`, each edge has weight 1. From `large` edges on, compiled code
-    computes the same matrix in less time and memory; it does not copy `ends` of type int32. If `spend` is true, the
-    caller needs `ends` no longer, and the matrix may take their memory.
+    Repeated edges, in either direction, get the largest weight or their sum, by the rules; without `weights` all are 1.
+    Compiled code serves `large` edges and more. If `spend` is true, the matrix may take the memory of `ends`.
     """
     check_rules(*rules)
     if len(ends) >= large and nodes <= np.iinfo(np.int32).max:
@@ -72,14 +70,9 @@ def _assemble_by_sorting(ends: np.ndarray, weights: np.ndarray | None, nodes: in
     low, weights = merge(low, weights, rules.duplicates)
     low, high = np.divmod(low, max(nodes, 1))
     mirrored = low != high
-    matrix = sparse.coo_array(
-        (
-            np.concatenate([weights, weights[mirrored]]),
-            (np.concatenate([low, high[mirrored]]), np.concatenate([high, low[mirrored]])),
-        ),
-        shape=(nodes, nodes),
-    )
-    return compact(matrix.tocsr())
+    places = np.concatenate([low, high[mirrored]]), np.concatenate([high, low[mirrored]])
+    both = np.concatenate([weights, weights[mirrored]])
+    return compact(sparse.coo_array((both, places), shape=(nodes, nodes)).tocsr())
 
 
 def merge(keys: np.ndarray, weights: np.ndarray, duplicates: Duplicates) -> tuple[np.ndarray, np.ndarray]:
@@ -100,19 +93,14 @@ def compact(matrix: sparse.csr_array) -> sparse.csr_array:
     """Return a CSR matrix as float32, with int32 indices if they fit; copy only arrays that must change."""
     small = max(matrix.nnz, *matrix.shape) <= np.iinfo(np.int32).max
     kind = np.int32 if small else np.int64
-    parts = (
-        matrix.data.astype(np.float32, copy=False),
-        matrix.indices.astype(kind, copy=False),
-        matrix.indptr.astype(kind, copy=False),
-    )
-    return sparse.csr_array(parts, shape=matrix.shape)
+    indices, indptr = (array.astype(kind, copy=False) for array in (matrix.indices, matrix.indptr))
+    return sparse.csr_array((matrix.data.astype(np.float32, copy=False), indices, indptr), shape=matrix.shape)
 
 
 def is_symmetric(matrix: sparse.csr_array, *, entries_per_strip: int = ENTRIES_PER_STRIP) -> bool:
     """Return whether a square, sorted CSR matrix without repeats is symmetric; compare in strips to save memory."""
     nodes = matrix.shape[0]
-    strips = 1 + matrix.nnz // entries_per_strip
-    cuts = np.linspace(0, nodes, strips + 1).astype(int)
+    cuts = np.linspace(0, nodes, 2 + matrix.nnz // entries_per_strip).astype(int)
     for start, stop in pairwise(cuts):
         first, last = matrix.indptr[start], matrix.indptr[stop]
         mirror = matrix[:, start:stop].T.tocsr()

@@ -14,19 +14,9 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.errors import GraphError, ReadingWarning
+from neural_brane.graph import build
 from neural_brane.graph.adjacency import Duplicates, Rules, SelfLoops, assemble, check_rules, compact, symmetrise
-from neural_brane.graph.build import (
-    EdgeArrays,
-    attribute_matrix,
-    check_adjacency,
-    check_content,
-    check_matrix,
-    check_names,
-    edge_weights,
-    node_ids,
-    place_edges,
-    weight_matrix,
-)
+from neural_brane.graph.build import attribute_matrix, check_adjacency, check_content, check_matrix, check_names
 from neural_brane.graph.encoder import Encoder
 from neural_brane.graph.frames import Place, adjacency_frame, as_frame, edge_columns, is_frame
 from neural_brane.graph.ids import as_array, as_ids, is_missing, locate
@@ -88,10 +78,8 @@ class AttributedGraph:
         check_names(self.ids, "ids")
         check_names(self.attribute_names, "attribute_names")
         if self.labels is not None and (self.labels.shape != (nodes,) or self.labels.dtype.kind != "U"):
-            raise GraphError(
-                f"labels are {self.labels.dtype} of shape {self.labels.shape}; give one string for each of the {nodes} "
-                "nodes, '' for a node without a label"
-            )
+            advice = f"give one string for each of the {nodes} nodes, '' for a node without a label"
+            raise GraphError(f"labels are {self.labels.dtype} of shape {self.labels.shape}; {advice}")
         if self.encoder is not None:
             self.encoder.check_gives(self.attribute_names)
 
@@ -100,10 +88,8 @@ class AttributedGraph:
 
     def __repr__(self) -> str:
         classes = "" if self.labels is None else f", {len(self.classes)} classes"
-        return (
-            f"AttributedGraph('{self.name}': {len(self)} nodes, {self.edges} edges, "
-            f"{len(self.attribute_names)} attributes{classes})"
-        )
+        attributes = f"{len(self.attribute_names)} attributes{classes}"
+        return f"AttributedGraph('{self.name}': {len(self)} nodes, {self.edges} edges, {attributes})"
 
     @property
     def edges(self) -> int:
@@ -170,14 +156,10 @@ class AttributedGraph:
             unknown, known = chosen[rows < 0][0].item(), self.ids[0].item()
             raise GraphError(f"node {unknown!r} is not in the graph; give ids of its nodes, such as {known!r}")
         return type(self)(
-            compact(self.adjacency[rows][:, rows].tocsr().sorted_indices()),
-            self.attributes[rows],
-            as_ids(self.ids[rows].tolist()),
-            self.attribute_names,
-            None if self.labels is None else np.array(self.labels[rows].tolist()),
-            self.name,
-            self.encoder,
-        )
+            compact(self.adjacency[rows][:, rows].tocsr().sorted_indices()), self.attributes[rows],
+            as_ids(self.ids[rows].tolist()), self.attribute_names,
+            None if self.labels is None else np.array(self.labels[rows].tolist()), self.name, self.encoder,
+        )  # fmt: skip
 
     def save(self, path: str | Path, **options: Any) -> None:
         """Write the graph to a file, with the options of `neural_brane.files.graphs.formats.write_graph`."""
@@ -251,8 +233,8 @@ class AttributedGraph:
         """
         if ids is None and nodes is not None:
             ids = np.arange(nodes)
-        ends, names = place_edges(edges, None if ids is None else node_ids(ids))
-        adjacency = assemble(ends, edge_weights(weights, len(ends)), len(names), Rules(duplicates, self_loops))
+        ends, names = build.place_edges(edges, None if ids is None else build.node_ids(ids))
+        adjacency = assemble(ends, build.edge_weights(weights, len(ends)), len(names), Rules(duplicates, self_loops))
         bags, attribute_names = attribute_matrix(attributes, attribute_names, names)
         return cls(adjacency, bags, names, attribute_names, node_labels(labels, names), name)
 
@@ -342,8 +324,8 @@ class AttributedGraph:
         if is_frame(adjacency):
             adjacency, index = adjacency_frame(adjacency)
             ids = index if ids is None else ids
-        matrix = symmetrise(weight_matrix(adjacency), Rules(duplicates, self_loops))
-        names = np.arange(matrix.shape[0]) if ids is None else node_ids(ids)
+        matrix = symmetrise(build.weight_matrix(adjacency), Rules(duplicates, self_loops))
+        names = np.arange(matrix.shape[0]) if ids is None else build.node_ids(ids)
         bags, attribute_names = attribute_matrix(attributes, attribute_names, names)
         return cls(matrix, bags, names, attribute_names, node_labels(labels, names), name)
 
@@ -375,7 +357,7 @@ class AttributedGraph:
         """
         name = name or str(graph.name or "graph")
         data = NodeData(list(map(dict, graph.nodes.values())), f"graph '{name}'")
-        links = EdgeArrays.between(graph, graph.edges(data=weight, default=1.0))
+        links = build.EdgeArrays.between(graph, graph.edges(data=weight, default=1.0))
         adjacency = links.assemble(len(data.nodes), Rules(duplicates, self_loops))
         return _made(adjacency, _names(list(graph)), data, attributes, label).renamed(name)
 
@@ -399,7 +381,7 @@ class AttributedGraph:
         ids = _names(graph.vs["name"]) if "name" in keys else np.arange(graph.vcount())
         data = NodeData([{key: node[key] for key in keys if key != "name"} for node in graph.vs], f"graph '{name}'")
         weights = graph.es[weight] if weight in graph.es.attributes() else None
-        links = EdgeArrays(np.array(graph.get_edgelist(), dtype=np.int64).reshape(-1, 2), weights)
+        links = build.EdgeArrays(np.array(graph.get_edgelist(), dtype=np.int64).reshape(-1, 2), weights)
         adjacency = links.assemble(len(ids), Rules(duplicates, self_loops))
         return _made(adjacency, ids, data, attributes, label).renamed(name)
 
@@ -413,30 +395,21 @@ class AttributedGraph:
         as features of edges and masks. All other parameters are those of `from_edges`.
         """
         if getattr(data, "edge_index", None) is None or not hasattr(data, "num_nodes"):
-            raise GraphError(
-                f"a {type(data).__name__} without edge_index cannot be read; give a Data with edge_index, such as "
-                "HeteroData.to_homogeneous() returns"
-            )
+            advice = "give a Data with edge_index, such as HeteroData.to_homogeneous() returns"
+            raise GraphError(f"a {type(data).__name__} without edge_index cannot be read; {advice}")
         nodes, edges = int(data.num_nodes), np.asarray(_array(data.edge_index))
         weights, attributes, labels = (_array(getattr(data, key, None)) for key in ("edge_weight", "x", "y"))
         if edges.ndim != 2 or edges.shape[0] != 2:
             raise GraphError(f"edge_index has shape {edges.shape}; give (2, edges)")
         if labels is not None and labels.size != nodes:
-            warnings.warn(
-                f"y has shape {labels.shape} for {nodes} nodes; it is ignored, because it is not one label per node",
-                stacklevel=2,
-            )
+            mend = "it is ignored, because it is not one label per node"
+            warnings.warn(f"y has shape {labels.shape} for {nodes} nodes; {mend}", stacklevel=2)
             labels = None
         return cls.from_edges(
-            edges.T,
-            None if weights is None else weights.reshape(-1),
-            attributes=attributes,
-            labels=None if labels is None else labels.reshape(-1),
-            nodes=nodes,
-            duplicates=duplicates,
-            self_loops=self_loops,
-            name=name,
-        )
+            edges.T, None if weights is None else weights.reshape(-1), attributes=attributes,
+            labels=None if labels is None else labels.reshape(-1), nodes=nodes, duplicates=duplicates,
+            self_loops=self_loops, name=name,
+        )  # fmt: skip
 
     def to_networkx(self) -> Any:
         """Return the graph as a networkx.Graph with the keys that `from_networkx` reads by default."""
@@ -462,7 +435,7 @@ class AttributedGraph:
 def _names(nodes: list[Any]) -> np.ndarray:
     """Return the ids of nodes that may be any objects: integers if all nodes are integers, else their strings."""
     plain = all(isinstance(node, int) for node in nodes) or any(is_missing(node) for node in nodes)
-    return node_ids(nodes if plain else list(map(str, nodes)))
+    return build.node_ids(nodes if plain else list(map(str, nodes)))
 
 
 def _made(

@@ -38,10 +38,7 @@ def plain_type(dtype: np.dtype) -> np.dtype:
 
 
 def to_single(data: np.ndarray, where: Callable[[int], str]) -> np.ndarray:
-    """Return real numbers as float32; raise an error if one is not finite, overflows or becomes 0.
-
-    `where` describes the number at a position for the message.
-    """
+    """Return numbers as float32; refuse the first that is not finite, overflows or becomes 0, named by `where`."""
     with np.errstate(over="ignore", under="ignore"):
         single = data.astype(np.float32, copy=False)
     if np.count_nonzero(single) < np.count_nonzero(data):
@@ -81,10 +78,8 @@ def place_edges(edges: Any, ids: np.ndarray | None) -> tuple[np.ndarray, np.ndar
     unknown = np.flatnonzero(positions < 0)
     if len(unknown):
         at = int(unknown[0])
-        raise GraphError(
-            f"edge {at // 2} names node {ends[at].item()!r}, which is not among the {len(ids)} ids; add it to ids, or "
-            "leave out ids to use the nodes of the edges"
-        )
+        found = f"edge {at // 2} names node {ends[at].item()!r}, which is not among the {len(ids)} ids;"
+        raise GraphError(f"{found} add it to ids, or leave out ids to use the nodes of the edges")
     return positions.reshape(-1, 2), ids
 
 
@@ -135,10 +130,8 @@ def weight_matrix(adjacency: Any) -> sparse.csr_array:
         raise GraphError(f"adjacency is {spell_shape(matrix.shape)}; give a square matrix, one row per node")
     if matrix.nnz and not matrix.data.min() > 0:
         row, column = (int(where[np.argmin(matrix.data)]) for where in matrix.tocoo().coords)
-        raise GraphError(
-            f"adjacency[{row}, {column}] is {matrix.data.min()}, but weights must be above 0; shift or drop the "
-            "negative ones"
-        )
+        advice = "shift or drop the negative ones"
+        raise GraphError(f"adjacency[{row}, {column}] is {matrix.data.min()}, but weights must be above 0; {advice}")
     return matrix
 
 
@@ -231,10 +224,8 @@ def check_adjacency(matrix: Any, nodes: int) -> None:
 def check_content(adjacency: sparse.csr_array, attributes: sparse.csr_array, name: str) -> None:
     """Raise an error if a graph has neither edges nor attributes."""
     if adjacency.nnz == 0 and attributes.nnz == 0:
-        raise GraphError(
-            f"graph '{name}' has {adjacency.shape[0]} nodes, no edges and no attributes; give at least one edge or "
-            "attribute"
-        )
+        advice = "give at least one edge or attribute"
+        raise GraphError(f"graph '{name}' has {adjacency.shape[0]} nodes, no edges and no attributes; {advice}")
 
 
 def check_matrix(matrix: Any, shape: tuple[int, int], what: str) -> None:
@@ -245,9 +236,7 @@ def check_matrix(matrix: Any, shape: tuple[int, int], what: str) -> None:
     if matrix.shape != shape:
         raise GraphError(f"{what} is {spell_shape(matrix.shape)}, but ids and names need {spell_shape(shape)}")
     if not matrix.has_canonical_format or (matrix.data == 0).any():
-        raise GraphError(
-            f"{what} is unsorted, repeats entries or stores zeros; convert it with AttributedGraph.from_sparse"
-        )
+        raise GraphError(f"{what} is unsorted, or has repeats or zeros; convert it with AttributedGraph.from_sparse")
     if matrix.nnz and not np.isfinite(matrix.data.sum(dtype=np.float64)):
         raise GraphError(f"{what} contains NaN or infinity; give finite numbers")
 

@@ -50,12 +50,7 @@ class Newcomers:
 
 
 def find_newcomers(known: AttributedGraph, given: AttributedGraph) -> Newcomers:
-    """Return the nodes of a given graph that are not in a known graph.
-
-    Attributes that are not in the known graph are left out with a warning. Another warning names known nodes that have
-    other attributes than before. If all nodes are newcomers without known attributes and links, it raises an error;
-    if some are, it warns.
-    """
+    """Return a graph's nodes that a known graph lacks; warn of unknown or changed attributes, refuse empty nodes."""
     places = locate(known.ids, given.ids)
     rows = np.flatnonzero(places < 0)
     attributes = align(given, known.attribute_names)
@@ -85,11 +80,8 @@ def align(graph: AttributedGraph, names: np.ndarray) -> sparse.csr_array:
     if np.array_equal(places, np.arange(len(names))):
         return graph.attributes
     if unknown := np.count_nonzero(places < 0):
-        warnings.warn(
-            f"{unknown:,} of the {len(places):,} attributes of graph '{graph.name}' are left out: the method was not "
-            "fitted to them",
-            stacklevel=4,
-        )
+        found = f"{unknown:,} of the {len(places):,} attributes of graph '{graph.name}' are left out:"
+        warnings.warn(f"{found} the method was not fitted to them", stacklevel=4)
     at = places[graph.attributes.indices]
     return _take(graph.attributes, at >= 0, at, len(names))
 
@@ -148,15 +140,12 @@ class Changes:
 
 def find_changes(before: AttributedGraph, after: AttributedGraph) -> Changes:
     """Return the changes between two graphs; raise an error if they have no node in common."""
-    changes = Changes(
-        before, after, locate(before.ids, after.ids), locate(before.attribute_names, after.attribute_names)
-    )
+    attributes = locate(before.attribute_names, after.attribute_names)
+    changes = Changes(before, after, locate(before.ids, after.ids), attributes)
     if changes.new.all():
-        raise GraphError(
-            f"no node of graph '{after.name}' (such as {after.ids[0].item()!r}) is in the earlier graph of "
-            f"{len(before):,} nodes (such as {before.ids[0].item()!r}), so its training cannot be continued; give the "
-            "changed graph the same ids, or start again with fit(graph)"
-        )
+        found = f"no node of graph '{after.name}' (such as {after.ids[0].item()!r}) is in the earlier graph of"
+        earlier = f"{len(before):,} nodes (such as {before.ids[0].item()!r}), so its training cannot be continued;"
+        raise GraphError(f"{found} {earlier} give the changed graph the same ids, or start again with fit(graph)")
     return changes
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neural_brane.errors import GraphError, ParameterError
+from neural_brane.errors import GraphError, KindError, ParameterError
 from neural_brane.graph.ids import MISSING as MISSING_WORDS
 from neural_brane.graph.lazy import pl
 
@@ -56,12 +56,11 @@ class Notation(NamedTuple):
         return texts.to_frame("text").select(pl.when(~text.str.contains(self.missing)).then(text)).to_series()
 
 
-def plain(series: pl.Series, notation: Notation | None = None) -> pl.Series | None:
-    """Return a column as Boolean, Int64, UInt64, Float64, String or List(String), or None if that is impossible.
+LATEST = 200_000 * 365 * 86_400_000  # milliseconds from 1970; Polars panics when it writes much later dates
 
-    The same table gives the same result from a CSV file, which holds only text, from a Parquet file, and from pandas,
-    which converts integers with missing values to floats. Durations become seconds; infinite numbers become null.
-    """
+
+def plain(series: pl.Series, notation: Notation | None = None) -> pl.Series | None:
+    """Return a column of any source as Boolean, Int64, UInt64, Float64, String, List(String), or None if impossible."""
     kind = series.dtype
     if kind == pl.Duration:
         return _plain_numbers(series.dt.total_microseconds() / 1e6)
@@ -76,6 +75,8 @@ def plain(series: pl.Series, notation: Notation | None = None) -> pl.Series | No
         return texts.select(pl.when(pl.col("list").list.len() > 0).then("list")).to_series()
     if not (kind == pl.Null or kind.is_temporal() or kind in (pl.String, pl.Categorical, pl.Enum)):
         return None
+    if kind == pl.Datetime("ms") and bool((series.to_physical().abs() > LATEST).any()):
+        raise KindError(f"column '{series.name}': has a date after the year 200,000; mend it, or leave the column out")
     words = without_missing(series.cast(pl.String).str.strip_chars())
     words = notation.rewrite(words) if notation else words
     known = words.drop_nulls()
@@ -281,9 +282,8 @@ def infer_columns(
         if name in roles:
             raise GraphError(f"column '{name}' is the {roles[name]} of the nodes, so it cannot be an attribute too")
     given |= {name: ColumnKind("ignored") for name in ignore}
-    return [
-        _describe(frame[name], ColumnKind(roles[name]) if name in roles else given.get(name)) for name in frame.columns
-    ]
+    kinds = {name: ColumnKind(roles[name]) if name in roles else given.get(name) for name in frame.columns}
+    return [_describe(frame[name], kind) for name, kind in kinds.items()]
 
 
 def odd_columns(columns: Iterable[Column]) -> list[str]:
@@ -407,8 +407,6 @@ def _hold_flags(known: pl.Series) -> bool:
     whole = any({*pair} <= words <= {*TRUE, *FALSE} for pair in zip(TRUE, FALSE, strict=True))
     return whole or known.dtype == pl.Boolean or words in ({"yes"}, {"true"})  # the others are missing
 
-
-# The notation of numbers and dates is found by trial: the one that fits most values counts.
 
 NUMBER_LIKE = r"^\P{Nd}{0,5}[0-9][0-9\s.,:/'\u2019+TeE-]*\P{Nd}{0,5}$"
 UNIT = r"^([A-Z]{0,2}\p{Sc}|[%‰]|[a-zA-Z°µ]{1,3}[²³]?)$"

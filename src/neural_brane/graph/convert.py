@@ -46,11 +46,9 @@ def as_graph(source: Any, *, encoder: Encoder | None = None) -> AttributedGraph:
         return AttributedGraph.from_geometric(source)
     if _is_matrix(source):
         if source.ndim == 2 and source.shape[0] != source.shape[1]:
-            raise GraphError(
-                f"a matrix of {source.shape[0]} x {source.shape[1]} is no adjacency; for links between two kinds of "
-                "nodes, give edges whose ids have a prefix for each kind; for attributes, give a pair (adjacency, "
-                "attributes), or use Attributes, which needs no links"
-            )
+            links = "for links between two kinds of nodes, give edges whose ids have a prefix for each kind"
+            pair = "for attributes, give a pair (adjacency, attributes), or use Attributes, which needs no links"
+            raise GraphError(f"a matrix of {source.shape[0]} x {source.shape[1]} is no adjacency; {links}; {pair}")
         return AttributedGraph.from_sparse(source)
     if package in TABLES and known_pair(list(map(str, as_frame(source, "edges").table.columns))):
         return AttributedGraph.from_frames(source)
@@ -69,9 +67,7 @@ def as_graph(source: Any, *, encoder: Encoder | None = None) -> AttributedGraph:
 
 
 def _is_edge(value: Any) -> bool:
-    return (
-        isinstance(value, tuple) and len(value) == 2 and all(isinstance(end, str | int | np.integer) for end in value)
-    )
+    return isinstance(value, tuple) and len(value) == 2 and all(isinstance(it, str | int | np.integer) for it in value)
 
 
 def _is_matrix(value: Any) -> bool:
@@ -117,11 +113,7 @@ def join_new_nodes(
     place: Place = NODES,
     id: str | int | None = None,
 ) -> AttributedGraph:
-    """Return the links of new nodes joined with a table of nodes, encoded with the known graph's encoder.
-
-    `links` is None if there are no edges. `id` is the column of the ids, by name or position; by default the column
-    that had the ids in the known graph's table, else the index of a pandas DataFrame.
-    """
+    """Return the links (or None) of new nodes joined with a table of nodes, encoded with the known graph's encoder."""
     if known.encoder is None:
         raise GraphError(
             f"graph '{known.name}' does not come from a table of nodes, so a table of new nodes cannot be encoded; "
@@ -136,10 +128,8 @@ def join_new_nodes(
     unknown = [name for name in table.columns if name not in {column.name for column in encoder.columns}]
     absent = [name for name in encoder.parts if name not in table.columns]
     if len(absent) == len(encoder.parts):
-        raise GraphError(
-            f"{place.where}: all columns of the fitted graph are missing, such as '{absent[0]}'; the columns are "
-            f"{', '.join(map(repr, table.columns)) or 'none'}: give them the names they had"
-        )
+        advice = f"the columns are {', '.join(map(repr, table.columns)) or 'none'}: give them the names they had"
+        raise GraphError(f"{place.where}: all columns of the fitted graph are missing, such as '{absent[0]}'; {advice}")
     for names, problem in ((unknown, "left out, as the method was not fitted to them"), (absent, "missing, so empty")):
         if names:
             examples = ", ".join(map(repr, names[:3]))

@@ -11,24 +11,9 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.errors import GraphError, ParameterError, ReadingWarning
+from neural_brane.graph import columns as kinds
 from neural_brane.graph.adjacency import compact
-from neural_brane.graph.columns import (
-    CLOCK,
-    DATES,
-    DAY,
-    ENCODED,
-    MISSING,
-    Column,
-    Notation,
-    as_days,
-    as_flags,
-    as_numbers,
-    as_seconds,
-    as_texts,
-    odd_columns,
-    plain,
-    split_list,
-)
+from neural_brane.graph.columns import CLOCK, DATES, DAY, ENCODED, Column, Notation, as_seconds, as_texts, odd_columns
 from neural_brane.graph.ids import as_ids, locate, repeated
 from neural_brane.graph.lazy import pl
 
@@ -93,11 +78,7 @@ class Categories(ColumnEncoder):
 
 @dataclass(frozen=True, slots=True)
 class Bins(ColumnEncoder):
-    """One attribute per range of numbers or dates: `age=31..38`, `since=2019-05-01..2020-02-29`.
-
-    All bins have about the same number of nodes. Numbers below the first bin belong to it, and numbers above the last
-    bin belong to the last. Words that repeat among the numbers have an attribute each: `age=retired`.
-    """
+    """One attribute per range of numbers or dates, `age=31..38`, with equally many nodes, or per recurring word."""
 
     named_by: ClassVar[tuple[str, str]] = ("=", "ranges")
     edges: tuple[float, ...]  # the largest number of every bin except the last
@@ -127,7 +108,7 @@ class Bins(ColumnEncoder):
         return cls(tuple(tops[:-1].tolist()), (*ranges, *sorted(set(words))), dates, times, column.notation)
 
     def _numbers(self, values: pl.Series) -> pl.Series:
-        return as_seconds(values) if self.times else as_days(values) if self.dates else as_numbers(values)
+        return as_seconds(values) if self.times else kinds.as_days(values) if self.dates else kinds.as_numbers(values)
 
     def encode(self, values: pl.Series) -> Entries:
         """Return the entries of a column's values."""
@@ -174,7 +155,7 @@ class Flag(ColumnEncoder):
 
     def encode(self, values: pl.Series) -> Entries:
         """Return one entry per row that is true."""
-        flags = as_flags(values)
+        flags = kinds.as_flags(values)
         unknown = as_texts(values).filter(flags.is_null() & values.is_not_null())
         rows = np.flatnonzero(flags.fill_null(False).to_numpy())
         return Entries(rows.astype(np.int32), np.zeros(len(rows), np.int32), unknown)
@@ -204,7 +185,7 @@ class Members(ColumnEncoder):
 
     def split(self, values: pl.Series) -> pl.Series:
         """Return a list of members per row."""
-        return split_list(values, self.separator)
+        return kinds.split_list(values, self.separator)
 
     def encode(self, values: pl.Series) -> Entries:
         """Return one entry per distinct member of each row."""
@@ -244,7 +225,7 @@ def _pieces(encoder: Members | Words, values: pl.Series) -> Iterator[pl.DataFram
         rows = pl.Series("row", np.arange(start, start + len(block)))
         lists = pl.DataFrame({"row": rows, "piece": encoder.split(block)}).filter(pl.col("piece").list.len() > 0)
         pieces = lists.explode("piece").with_columns(pl.col("piece").str.strip_chars())
-        yield pieces.filter(~pl.col("piece").is_in(list(MISSING)))
+        yield pieces.filter(~pl.col("piece").is_in(list(kinds.MISSING)))
 
 
 def _distinct(rows: pl.Series, codes: pl.Series) -> tuple[np.ndarray, np.ndarray]:
@@ -325,10 +306,8 @@ class Encoder:
     def __post_init__(self) -> None:
         if (twice := repeated(self.names)) is not None:
             homes = [column for column in self.parts if twice in self.names_of(column)]
-            raise GraphError(
-                f"columns {' and '.join(map(repr, homes))} of the nodes both give an attribute '{twice}'; rename a "
-                "column or the value"
-            )
+            found = f"columns {' and '.join(map(repr, homes))} of the nodes both give an attribute '{twice}';"
+            raise GraphError(f"{found} rename a column or the value")
 
     @property
     def names(self) -> np.ndarray:
@@ -344,10 +323,8 @@ class Encoder:
         """Return the attributes of a table's rows (rows, attributes) as float32 CSR, and the attributes' names."""
         absent = [name for name in self.parts if name not in frame.columns]
         if absent:
-            raise GraphError(
-                f"the table of nodes has no column '{absent[0]}', which the encoder needs; "
-                f"it has {', '.join(map(repr, frame.columns))}"
-            )
+            advice = f"it has {', '.join(map(repr, frame.columns))}"
+            raise GraphError(f"the table of nodes has no column '{absent[0]}', which the encoder needs; {advice}")
         widths = [len(self.names_of(name)) for name in self.parts]
         starts = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
         found = [self._encode_column(name, frame[name], start) for name, start in zip(self.parts, starts, strict=False)]
@@ -367,11 +344,8 @@ class Encoder:
                 type(part), "unknown to the encoder"
             )
             examples = ", ".join(repr(value) for value in unknown.head(100).unique(maintain_order=True).head(3))
-            warnings.warn(
-                f"{len(unknown):,} values of column '{name}' of the nodes are left out, because they are {what} (such "
-                f"as {examples})",
-                stacklevel=3,
-            )
+            found = f"{len(unknown):,} values of column '{name}' of the nodes are left out,"
+            warnings.warn(f"{found} because they are {what} (such as {examples})", stacklevel=3)
         rows, codes = entries.rows, entries.codes
         if name in self.marked:
             empty = np.flatnonzero(values.is_null().to_numpy())
@@ -384,10 +358,8 @@ class Encoder:
     def check_gives(self, names: np.ndarray) -> None:
         """Raise an error if the encoder's attributes have other names than these."""
         if not np.array_equal(self.names, names):
-            raise GraphError(
-                f"the encoder's {len(self.names):,} attributes are not the {len(names):,} attributes of the graph; "
-                "encode the table again, or leave out the encoder"
-            )
+            found = f"the encoder's {len(self.names):,} attributes are not the {len(names):,} attributes of the graph;"
+            raise GraphError(f"{found} encode the table again, or leave out the encoder")
 
     def as_dict(self) -> dict[str, Any]:
         """Return the encoder as plain values, for JSON, without the examples of the columns."""
@@ -412,16 +384,13 @@ class Encoder:
         except GraphError:
             raise
         except (KeyError, TypeError, ValueError) as error:
-            raise GraphError(
-                f"not a description of an encoder ({type(error).__name__}: {error}); give the dict of Encoder.as_dict"
-            ) from None
+            advice = "give the dict of Encoder.as_dict"
+            raise GraphError(f"not a description of an encoder ({type(error).__name__}: {error}); {advice}") from None
 
 
 def _plain(series: pl.Series, rule: Column | AnyEncoder) -> pl.Series:
     notation = getattr(rule, "notation", None)
-    values = plain(series, notation and Notation(*notation))  # a saved one is a tuple
+    values = kinds.plain(series, notation and Notation(*notation))  # a saved one is a tuple
     if values is None:
-        raise GraphError(
-            f"column '{series.name}' of the nodes has type {series.dtype}; ignore it or convert it to text"
-        )
+        raise GraphError(f"column '{series.name}' of nodes has type {series.dtype}; ignore it or convert it to text")
     return values

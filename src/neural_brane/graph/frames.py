@@ -54,10 +54,8 @@ def adjacency_frame(frame: Any) -> tuple[np.ndarray, np.ndarray]:
     ids, columns = as_ids(frame.index, what="the index"), as_ids(frame.columns, what="the columns")
     order = locate(columns, ids) if ids.dtype.kind == columns.dtype.kind else np.full(len(ids), -1)
     if len(ids) != len(columns) or (order < 0).any():
-        raise GraphError(
-            f"the index and the columns of this adjacency ({len(ids)} x {len(columns)}) must name the same nodes; "
-            "for a table of edges use AttributedGraph.from_frames(edges, nodes)"
-        )
+        found = f"the index and the columns of this adjacency ({len(ids)} x {len(columns)}) must name the same nodes;"
+        raise GraphError(f"{found} for a table of edges use AttributedGraph.from_frames(edges, nodes)")
     return frame.iloc[:, order].to_numpy(), ids
 
 
@@ -71,10 +69,8 @@ def numeric_frame(frame: Any, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     rows = by_index(frame, ids, "attributes")
     for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
         if getattr(dtype, "kind", "O") not in "biuf":
-            raise GraphError(
-                f"attribute column {name!r} has dtype {dtype}, but must be numeric; use "
-                "AttributedGraph.from_frames(edges, nodes) for other columns"
-            )
+            advice = "use AttributedGraph.from_frames(edges, nodes) for other columns"
+            raise GraphError(f"attribute column {name!r} has dtype {dtype}, but must be numeric; {advice}")
     return rows.to_numpy(dtype=float), as_ids(frame.columns, what="attribute_names")
 
 
@@ -145,10 +141,7 @@ def name_two_kinds(source: str, target: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class EdgeColumns:
-    """The ends of edges, as int64 or strings, and their weights, or None if all are 1.
-
-    `names` are the columns of source, target and weight (None without weights); `ignored` are all other columns.
-    """
+    """The ends of edges, int64 or strings, and their weights, None if all are 1; `names` are the chosen columns."""
 
     source: pl.Series
     target: pl.Series
@@ -217,10 +210,8 @@ def choose_columns(
         ends = list(known_pair(free)) or list(free[:2])
     ends = [end or next((name for name in free if name not in ends), None) for end in ends]
     if len(ends) < 2 or None in ends:
-        raise GraphError(
-            f"{where}: edges need two columns of ids, but there is only {', '.join(map(repr, columns)) or 'none'}; "
-            "separate columns by ',', a tab, ';' or '|', or give them as source and target"
-        )
+        found = f"{where}: edges need two columns of ids, but there is only {', '.join(map(repr, columns)) or 'none'};"
+        raise GraphError(f"{found} separate columns by ',', a tab, ';' or '|', or give them as source and target")
     if ends[0] == ends[1] or given[2] in ends:
         raise GraphError(f"{where}: source, target and weight are {ends + given[2:]}; give three different columns")
     rest = [name for name in free if name not in ends]
@@ -242,10 +233,8 @@ def find_column(columns: list[str], wanted: str | int, where: str) -> str:
         wanted = int(wanted)
     if isinstance(wanted, int) and 0 <= wanted < len(columns):
         return columns[wanted]
-    raise GraphError(
-        f"{where}: there is no column {wanted!r}; give one of {', '.join(map(repr, columns))}, "
-        f"or a position from 0 to {len(columns) - 1}"
-    )
+    advice = f"give one of {', '.join(map(repr, columns))}, or a position from 0 to {len(columns) - 1}"
+    raise GraphError(f"{where}: there is no column {wanted!r}; {advice}")
 
 
 def edge_columns(
@@ -273,9 +262,8 @@ def edge_columns(
     if ends[0].dtype != ends[1].dtype:
         ends = [end.cast(pl.String) for end in ends]
     if not same_ids and name_two_kinds(*names[:2]):
-        refuse_shared_ids(
-            ends[0].unique().to_frame("id").join(ends[1].unique().to_frame("id"), on="id")["id"], names, place
-        )
+        sources, targets = (end.unique().to_frame("id") for end in ends)
+        refuse_shared_ids(sources.join(targets, on="id")["id"], names, place)
     weights = None if names[2] is None else column_weights(frame[names[2]], place)
     ignored = [name for name in frame.columns if name not in names]
     return EdgeColumns(ends[0], ends[1], weights, names, ignored)
@@ -284,11 +272,10 @@ def edge_columns(
 def refuse_shared_ids(shared: Any, names: tuple[str, str, str | None], place: Place) -> None:
     """Raise an error if two kinds of nodes share ids."""
     if len(shared):
-        raise GraphError(
-            f"{place.where}: {len(shared):,} ids, such as {shared[0]!r}, stand in both column '{names[0]}' and column "
-            f"'{names[1]}', which seem to be two kinds of nodes; write a prefix before the ids of each kind, as in "
-            f"'{names[0]} {shared[0]}', or say that they are one kind with same_ids=True (--same-ids)"
-        )
+        both = f"stand in both column '{names[0]}' and column '{names[1]}', which seem to be two kinds of nodes;"
+        prefix = f"write a prefix before the ids of each kind, as in '{names[0]} {shared[0]}',"
+        advice = f"{prefix} or say that they are one kind with same_ids=True (--same-ids)"
+        raise GraphError(f"{place.where}: {len(shared):,} ids, such as {shared[0]!r}, {both} {advice}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,9 +324,7 @@ def id_column(column: pl.Series, place: Place, *, needs: str = "an edge needs tw
             raise place.error(row, _missing(column.name, needs, ids[row]))
     if (odd := ids.str.contains("\0", literal=True)).any():
         row = int(odd.arg_max() or 0)
-        raise place.error(
-            row, f"column '{column.name}' holds {ids[row]!r}, which contains the character NUL; remove it"
-        )
+        raise place.error(row, f"column '{column.name}' holds {ids[row]!r}, with the character NUL; remove it")
     return ids
 
 
@@ -373,11 +358,8 @@ def column_weights(column: pl.Series, place: Place) -> np.ndarray:
     if bad.any():
         row = int(np.argmax(bad))
         found = "missing" if column[row] is None else f"'{column[row]}'"
-        raise place.error(
-            row,
-            f"the weight in column '{column.name}' is {found}; give numbers from 1e-37 to 1e38 (float32), or choose "
-            "another column",
-        )
+        advice = "give numbers from 1e-37 to 1e38 (float32), or choose another column"
+        raise place.error(row, f"the weight in column '{column.name}' is {found}; {advice}")
     return weights
 
 
@@ -389,11 +371,7 @@ class Frame(NamedTuple):
 
 
 def as_frame(given: Any, what: str) -> Frame:
-    """Return a data frame of any library as a polars frame; `what` names it in messages.
-
-    A pandas index that the user set becomes a column; the default index does not. This function does not import pandas
-    or pyarrow, which are optional.
-    """
+    """Return a data frame of any library as a polars frame; an index of pandas that the user set is a column."""
     if isinstance(given, pl.DataFrame):
         return Frame(given)
     if isinstance(given, pl.LazyFrame):
@@ -414,9 +392,8 @@ def as_frame(given: Any, what: str) -> Frame:
         return Frame(pl.DataFrame([_series(name, given.iloc[:, at]) for at, name in enumerate(names)]), index)
     if hasattr(given, "__arrow_c_stream__"):
         return Frame(pl.DataFrame(given))
-    raise GraphError(
-        f"{what} are {type(given).__name__}, not a table; give a DataFrame of pandas or polars, or an Arrow table"
-    )
+    kind = type(given).__name__
+    raise GraphError(f"{what} are {kind}, not a table; give a DataFrame of pandas or polars, or an Arrow table")
 
 
 def _series(name: str, column: Any) -> pl.Series:

@@ -29,11 +29,7 @@ def is_missing(value: Any) -> bool:
 def as_array(
     values: Any, what: str, error: type[BraneError] = GraphError, expected: str = "a list or an array of one kind"
 ) -> np.ndarray:
-    """Return values as an array without changing any entry; raise an error if entries are masked.
-
-    NumPy converts a list of mixed types to one type: `["a", nan]` would become the strings "a" and "nan",
-    `[2**63, -1]` would become floats, and `[True, 1]` integers. This function returns an array of objects instead.
-    """
+    """Return values as an array with no entry changed, of objects if they are mixed; refuse masked entries."""
     if np.ma.isMaskedArray(values):
         if hidden := int(np.ma.count_masked(values)):
             raise error(f"{what}: {hidden} entries are masked; fill them with array.filled(...) or drop them")
@@ -121,9 +117,7 @@ def as_ids(
         array = array.astype(np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iuUSO":
         cause = " (a missing value turns integers into floats: drop it)" if array.dtype.kind == "f" else ""
-        raise error(
-            f"{what} have dtype {array.dtype} and shape {array.shape}; give a flat list of integers or strings{cause}"
-        )
+        raise error(f"{what} have dtype {array.dtype}, shape {array.shape}; give a list of integers or strings{cause}")
     if array.dtype.kind == "O":
         return _names_of_objects(array, error, where or (lambda at: f"{what}[{at}]"))
     if array.dtype.kind == "S":

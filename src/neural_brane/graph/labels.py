@@ -18,11 +18,7 @@ from neural_brane.graph.ids import as_array, as_ids, is_missing, locate
 
 
 def node_labels(labels: Any, ids: np.ndarray) -> np.ndarray | None:
-    """Return one string per id, "" for a node without a label; return None if no labels are given.
-
-    None, NaN, NaT and masked values mean that a node has no label; a warning counts all but None. Whole numbers that
-    are stored as floats, which happens beside NaN, are written as integers.
-    """
+    """Return one string per id, "" for None, NaN, NaT and masked values, or None if no labels are given."""
     if labels is None:
         return None
     if is_series(labels):
@@ -79,10 +75,7 @@ class MultiLabels:
 
     @classmethod
     def from_labels(cls, labels: Any, names: Sequence[str] | None = None) -> Self:
-        """Return labels given as a list of labels per node, or as a matrix (nodes, labels) of 0 and 1, sparse or not.
-
-        `names` are the names of a matrix's columns; by default their numbers from 0.
-        """
+        """Return labels from a list per node, or a matrix (nodes, labels) of 0 and 1 with the names of its columns."""
         if isinstance(labels, cls):
             return labels
         if sparse.issparse(labels) or (isinstance(labels, np.ndarray) and labels.ndim == 2):

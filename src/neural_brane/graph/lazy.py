@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
-from neural_brane.errors import DependencyError
+from neural_brane.errors import DependencyError, OutOfMemoryError
+from neural_brane.graph.memory import left_by_limits, show_size
+
+LEAST = 1 << 30  # bytes of address space; with less, Polars panics or hangs when it starts its threads
 
 if TYPE_CHECKING:
     import polars as pl
@@ -19,6 +23,11 @@ else:
             self._name = name
 
         def __getattr__(self, name: str) -> Any:
+            if self._name not in sys.modules and (left := left_by_limits()) < LEAST:
+                raise OutOfMemoryError(
+                    f"Polars, which reads tables, needs {show_size(LEAST)} of address space, but the limit of this "
+                    f"process leaves {show_size(max(left, 0))}; raise the limit, as with: ulimit -v unlimited"
+                )
             return getattr(importlib.import_module(self._name), name)
 
     pl = _Lazy("polars")

@@ -22,11 +22,7 @@ UNLIMITED = 1 << 60  # a larger number in a control group means that there is no
 
 
 def available(root: str | Path = "/") -> int | None:
-    """Return the bytes that can still be allocated, or None if the system does not report them.
-
-    This is the least of several limits: the machine's free memory, the limit of the control group (in a container) and
-    the limit of the process (`ulimit`). `root` is the folder of /proc and /sys.
-    """
+    """Return the bytes that machine, control group and `ulimit` leave, or None if `root` has no /proc and /sys."""
     known = [*_groups(Path(root)), *_process()]
     fields = _fields(Path(root) / "proc/meminfo")
     if "MemAvailable" in fields:
@@ -42,9 +38,8 @@ def require_memory(needed: int, what: str, advice: str, *, room: int | None = No
     """Raise an error if `needed` bytes exceed `room`, which is the available memory by default."""
     room = available() if room is None else room
     if room is not None and needed > room:
-        raise OutOfMemoryError(
-            f"{what} needs {show_size(needed)} of memory, but only {show_size(room)} is available; {advice}"
-        )
+        found = f"{what} needs {show_size(needed)} of memory, but only {show_size(room)} is available;"
+        raise OutOfMemoryError(f"{found} {advice}")
 
 
 def show_size(count: float) -> str:
@@ -118,6 +113,11 @@ def _process() -> Iterator[int]:
             yield most - 1024 * fields.get(name, 0)
 
 
+def left_by_limits() -> int:
+    """Return the bytes that the limits of this process, such as `ulimit -v`, still allow."""
+    return min(_process(), default=sys.maxsize)
+
+
 def _fields(path: Path) -> dict[str, int]:
     """Return the numbers in a file of lines 'name number' or 'name: number kB'; empty if the file is absent."""
     try:
@@ -175,14 +175,11 @@ class Sizes:
         """Return the sizes of a graph in memory."""
         texts = [graph.ids, graph.attribute_names, *([] if graph.labels is None else [graph.labels])]
         return cls(
-            nodes=len(graph),
-            edges=graph.edges,
-            attributes=graph.attributes.shape[1],
-            attribute_entries=graph.attributes.nnz,
-            weighted=_differ(graph.adjacency.data),
+            nodes=len(graph), edges=graph.edges, attributes=graph.attributes.shape[1],
+            attribute_entries=graph.attributes.nnz, weighted=_differ(graph.adjacency.data),
             amounts=_differ(graph.attributes.data),
             text_bytes=max(sum(text.nbytes for text in texts) - ID_BYTES * sum(graph.attributes.shape), 0),
-        )
+        )  # fmt: skip
 
     @property
     def links(self) -> int:

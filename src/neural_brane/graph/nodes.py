@@ -11,22 +11,11 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.errors import GraphError
+from neural_brane.graph import frames
 from neural_brane.graph.adjacency import compact
 from neural_brane.graph.columns import Column, as_texts, infer_columns, plain, read_kinds
 from neural_brane.graph.encoder import Encoder, Missing
-from neural_brane.graph.frames import (
-    ID_TITLES,
-    Frame,
-    Place,
-    as_frame,
-    find_column,
-    id_column,
-    id_texts,
-    names_rows,
-    series_of,
-    squash,
-    untitled,
-)
+from neural_brane.graph.frames import ID_TITLES, Frame, Place, as_frame, find_column, id_column, squash, untitled
 from neural_brane.graph.ids import as_integers, is_missing, locate
 from neural_brane.graph.lazy import pl
 
@@ -56,15 +45,13 @@ class NodeOptions(TypedDict, total=False):
 def join_nodes(graph: AttributedGraph, nodes: Any, place: Place, options: NodeOptions) -> AttributedGraph:
     """Return a graph without attributes joined with a table of nodes; nodes without edges come last."""
     if graph.attributes.shape[1]:
-        raise GraphError(
-            f"graph '{graph.name}' already has {graph.attributes.shape[1]:,} attributes, so a table of nodes cannot be "
-            "joined; leave out the table, or give edges only"
-        )
+        rest = "so a table of nodes cannot be joined; leave out the table, or give edges only"
+        raise GraphError(f"graph '{graph.name}' already has {graph.attributes.shape[1]:,} attributes, {rest}")
     frame = as_frame(nodes, place.where)
     table, label = frame.table, options.get("label")
     id = choose_id(frame, place, given=options.get("id"), linked=graph.ids, titles=graph.edge_titles)
     label = None if label is None else find_column(table.columns, label, place.where)
-    columns = _describe(table, id, label, place, options)
+    columns = describe_columns(table, id, label, place, options)
     rows = find_rows(table[id], graph.ids, place)
     if not (rows.places >= 0).any():
         raise GraphError(
@@ -85,7 +72,9 @@ def join_nodes(graph: AttributedGraph, nodes: Any, place: Place, options: NodeOp
     return type(graph)(adjacency, attributes, everyone, names, labels, graph.name, encoder, graph.edge_titles)
 
 
-def _describe(table: pl.DataFrame, id: str, label: str | None, place: Place, options: NodeOptions) -> list[Column]:
+def describe_columns(
+    table: pl.DataFrame, id: str, label: str | None, place: Place, options: NodeOptions
+) -> list[Column]:
     """Return the columns as `infer_columns` describes them, with the reason for the column of ids."""
     known = {"columns": options.get("columns"), "ignore": options.get("ignore", ())}
     try:
@@ -95,9 +84,7 @@ def _describe(table: pl.DataFrame, id: str, label: str | None, place: Place, opt
     found = "as given" if options.get("id") else "its values are the nodes of the edges"
     bare = untitled(table.columns) - set(read_kinds(options.get("columns"))) - {id, label}
     columns = [replace(column, why=found) if column.kind == "id" else column for column in columns]
-    return [
-        replace(column, kind="ignored", why="has no title") if column.name in bare else column for column in columns
-    ]
+    return [replace(one, kind="ignored", why="has no title") if one.name in bare else one for one in columns]
 
 
 def choose_id(
@@ -133,23 +120,20 @@ def choose_id(
             f"{place.where}: columns {pair} could both hold the nodes' ids; choose one with --id NAME or id='NAME'"
         )
     if best:
-        return max(best, key=lambda one: one.score).name
+        return max(best, key=lambda one: (one.score, one.name not in untitled(names))).name
     wanted = f"column '{before}', which held the ids in the table of the fitted graph"
     if linked is not None:
         wanted = f"column holds the ids of the edges' nodes (such as {linked[0].item()!r})"
-    raise GraphError(
-        f"{place.where}: no {wanted}; the columns are {', '.join(map(repr, names))}: give the column of the ids with "
-        "--id NAME or id='NAME', or rename it"
-    )
+    problem = f"{place.where}: no {wanted}; the columns are {', '.join(map(repr, names))}:"
+    raise GraphError(f"{problem} give the column of the ids with --id NAME or id='NAME', or rename it")
 
 
 class Rank(NamedTuple):
     """The order in which columns are considered as ids; lower values come first."""
 
     repeats: bool  # nodes have several rows
-    untitled: bool
+    poor: bool  # there is no title, or one of row numbers
     unusual: bool  # the title is not one that ids usually have
-    counts: bool  # the title is one of row numbers
 
 
 class Candidate(NamedTuple):
@@ -166,7 +150,7 @@ def _candidates(frame: Frame, linked: np.ndarray, usual: set[str]) -> Iterator[C
     names, found = frame.table.columns, []
     bare = untitled(names)
     for name in names:
-        values = id_texts(frame.table[name])
+        values = frames.id_texts(frame.table[name])
         if values is None:
             continue
         sample = values.head(SAMPLE_ROWS)
@@ -177,7 +161,7 @@ def _candidates(frame: Frame, linked: np.ndarray, usual: set[str]) -> Iterator[C
         if shared and not (name in bare and counts):
             repeats = values.n_unique() < NEARLY_DISTINCT * len(values) or values.null_count() > 0
             unusual = squash(name) not in usual and name != frame.index_name
-            rank = Rank(repeats, name in bare, unusual, names_rows(name))
+            rank = Rank(repeats, name in bare or frames.names_rows(name), unusual)
             found.append((shared, Candidate(name, rank, sample, shared * len(known) / len(sample) ** 2)))
     most = max((shared for shared, _ in found), default=0)
     return (one for shared, one in found if 2 * shared >= most)
@@ -237,11 +221,8 @@ def warn_without_row(linked: np.ndarray, absent: np.ndarray, place: Place) -> No
     """Warn if nodes of the edges, marked in `absent`, have no row."""
     if absent.any():
         examples = ", ".join(repr(node) for node in linked[absent][:3].tolist())
-        warnings.warn(
-            f"{place.where}: {np.count_nonzero(absent):,} of the {len(linked):,} nodes of the edges have no row, "
-            f"such as {examples}; they get no attributes",
-            stacklevel=5,
-        )
+        found = f"{place.where}: {np.count_nonzero(absent):,} of the {len(linked):,} nodes of the edges have no row,"
+        warnings.warn(f"{found} such as {examples}; they get no attributes", stacklevel=5)
 
 
 def _labels(series: pl.Series, places: np.ndarray, nodes: int) -> np.ndarray:
@@ -289,11 +270,11 @@ def attributes_of(data: NodeData, keys: Sequence[str]) -> tuple[sparse.csr_array
     known, columns = data.names(), []
     for key in keys:
         if key not in known:
-            raise GraphError(
-                f"no node of {data.where} has {key!r}; give one of {', '.join(map(repr, known)) or 'none'}"
-            )
+            raise GraphError(f"no node of {data.where} has {key!r}; take {', '.join(map(repr, known)) or 'none'}")
         values = [None if is_missing(value) else value for value in data.column(key)]
-        columns.append(series_of(key, [value.item() if isinstance(value, np.generic) else value for value in values]))
+        columns.append(
+            frames.series_of(key, [value.item() if isinstance(value, np.generic) else value for value in values])
+        )
     table = pl.DataFrame(columns)
     encoder = Encoder.fit(table, infer_columns(table))
     return (*encoder.encode(table), encoder)

@@ -169,10 +169,7 @@ class Numbering:
 
 @njit(nogil=True, cache=True)
 def number(names, table, codes, done, known):
-    """Write the numbers of names to `codes`, from name `done` on, until the table is full.
-
-    `known` is the number of distinct names. Returns the new `done` and `known`.
-    """
+    """Write the numbers of names from `done` on to `codes` until the table is full; return `done` and `known`."""
     made, same = np.empty((TOGETHER, 2), WORD), np.empty(TOGETHER, np.bool_)
     for first in range(done, len(codes), TOGETHER):
         last = min(first + TOGETHER, len(codes))
@@ -212,10 +209,7 @@ def make_keys(names, made):
 
 @njit(nogil=True, cache=True)
 def guess(table, made, same, codes):
-    """Write the number in the first slot of each name to `codes`, and whether it is the name's number to `same`.
-
-    The loops have few instructions, so that the processor waits for many slots, and for many keys, at once.
-    """
+    """Write the first slot's number of each name, and if it is the name's own; loops are short, so loads overlap."""
     slots, keys = table.slots, table.keys
     for k in range(len(codes)):
         slot = slots[np.int64(mix(made[k, 0], made[k, 1])) & (len(slots) - 1)]
@@ -227,10 +221,7 @@ def guess(table, made, same, codes):
 
 @njit(nogil=True, cache=True)
 def find(names, table, guessed, codes, known):
-    """Write the numbers of the names that `guess` has not found; add new names to the table until it is full.
-
-    Returns how many names have their number, and `known`.
-    """
+    """Write the numbers that `guess` has not found; add new names until the table is full; return both counts."""
     data, starts, ends = names
     slots, keys, text_ends, text = table
     made, same = guessed

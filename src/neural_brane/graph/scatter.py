@@ -1,8 +1,4 @@
-"""Scatter many edges into the rows of a symmetric sparse matrix, in linear time, with Numba.
-
-Several threads write rows, sort them and merge repeats. Each row has one writer, so the number of threads does not
-change the result. Only large graphs use this file, because loading Numba takes longer than assembling a small graph.
-"""
+"""Scatter many edges into the rows of a symmetric sparse matrix, in linear time, with Numba; one writer per row."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -69,10 +65,7 @@ def count_neighbours(ends, loops, counts):
 
 @njit(nogil=True, cache=True)
 def scatter_ends(ends, weights, loops, rows, piece):
-    """Write each end of an edge, and its weight unless `weights` is None, into the row of the other end.
-
-    Only rows piece[0] to piece[1] - 1 are written.
-    """
+    """Write each end of an edge, and its weight if any, into the other end's row, if in piece[0] … piece[1] - 1."""
     first, last = piece
     columns, values = rows.columns, rows.values
     at = rows.starts[first:last].copy()  # the next free position of each row

@@ -57,13 +57,9 @@ def synthetic(
     adjacency = assemble(np.stack(ends, axis=1), None, nodes)
     matrix = _draw_attributes(random, labels, attributes, attributes_per_node, classes, mixing)
     return AttributedGraph(
-        adjacency,
-        matrix,
-        np.arange(nodes),
-        np.arange(attributes),
-        np.array([str(label) for label in range(classes)])[labels],
-        f"synthetic:{nodes}",
-    )
+        adjacency, matrix, np.arange(nodes), np.arange(attributes),
+        np.array([str(label) for label in range(classes)])[labels], f"synthetic:{nodes}",
+    )  # fmt: skip
 
 
 def default_attributes(nodes: int, attributes_per_node: int = 20, classes: int = 10) -> int:
@@ -74,9 +70,7 @@ def default_attributes(nodes: int, attributes_per_node: int = 20, classes: int =
 def _check(nodes: int, degree: int, attributes: int, attributes_per_node: int, classes: int, mixing: float) -> None:
     """Raise an error if the sizes are impossible or the graph does not fit in memory."""
     entries = nodes * (degree + attributes_per_node) + attributes
-    require_memory(
-        ENTRY_BYTES * entries, f"a synthetic graph of {nodes:,} nodes", "give fewer nodes or a smaller degree"
-    )
+    require_memory(ENTRY_BYTES * entries, f"a synthetic graph of {nodes:,}", "give fewer nodes or a smaller degree")
     for allowed, found, wanted in (
         (nodes >= 2, f"nodes is {nodes}", "at least 2"),
         (degree >= 1, f"degree is {degree}", "at least 1"),

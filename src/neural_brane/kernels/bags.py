@@ -57,10 +57,9 @@ def pool(table, bags, slot, pooled):
 
 @njit(error_model="numpy")
 def sort_entries(bags, place):
-    """Sort the entries of bags (`CSRArrays`) by their row of the table.
+    """Sort the entries of bags by row of the table; `place` (rows,) int64 is scratch, -1 before and after.
 
-    place: scratch (rows of the table,) int64, -1 everywhere before and after. Returns four int64 arrays: the distinct
-    rows, in the order of their first entry; the start of each row's entries; the sorted entries; and their slots.
+    Returns the distinct rows by first entry, the start of each row's entries, the sorted entries, and their slots.
     """
     indptr, rows = bags.indptr, bags.indices
     distinct, count = np.empty(len(rows), np.int64), 0
@@ -109,9 +108,6 @@ def descend(trained, row, gradient, k, rate):
         own[c] -= rate * own_mean[c] / (np.sqrt(own_square[c]) + np.float32(SMALLEST))
 
 
-# Embedding propagation.
-
-
 class PropagationBags(NamedTuple):
     """The rows that each node pools: its own rows, and the rows of its neighbours."""
 
@@ -122,11 +118,7 @@ class PropagationBags(NamedTuple):
 
 
 def propagate(trained: AdamTable, bags: PropagationBags, nodes, others, margin: float, steps: StepRange) -> np.ndarray:
-    """Train a table in place, one step per batch of nodes; return the loss of each node, (k,) float32.
-
-    nodes: (k,) int64, the nodes to reconstruct; each has own rows and a neighbour with rows. others: (k,) int64, a
-    contrasting node for each, which has own rows.
-    """
+    """Train a table, a step per batch of nodes (k,) int64 with contrasting `others`; return losses (k,) float32."""
     pooled = zeros(3 * min(steps.batch, len(nodes)), trained.table.shape[1])
     return _propagate(trained, bags, (nodes, others), margin, steps, pooled)
 

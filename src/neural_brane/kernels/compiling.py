@@ -32,6 +32,10 @@ _turns = RLock()
 _forked = False  # True in a process forked from one whose threads were running
 
 
+if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+    raise DependencyError("NUMBA_DISABLE_JIT is set, but the kernels run only compiled; run: unset NUMBA_DISABLE_JIT")
+
+
 def check_threads() -> None:
     """Open TBB before Numba's threads start; raise DependencyError if a fork has made the threads unusable."""
     _open_tbb()
@@ -145,10 +149,8 @@ def _digest(data: bytes) -> bytes:
 
 @cache
 def _warn_once() -> None:
-    _log.warning(
-        "no folder is writable for compiled kernels, so every process compiles them again, which takes up to a minute; "
-        "set NUMBA_CACHE_DIR to a folder that you can write to"
-    )
+    found = "no folder is writable for compiled kernels, so every process compiles them again,"
+    _log.warning(f"{found} which takes up to a minute; set NUMBA_CACHE_DIR to a folder that you can write to")
 
 
 def njit(function: Callable[..., Any] | None = None, **options: Any) -> Any:

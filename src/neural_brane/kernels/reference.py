@@ -78,10 +78,7 @@ def gradients(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets
 
 
 def train(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets: np.ndarray, settings: Settings):
-    """Update the model in place by one SGD step per batch of triplets (steps, batch, 3) int32.
-
-    Returns the mean of −ln σ before each step, (steps,) float64.
-    """
+    """Update the model by an SGD step per batch (steps, batch, 3) int32; return the losses before each step."""
     losses = np.empty(len(triplets))
     for step, batch in enumerate(triplets):
         gradient, losses[step] = gradients(model, attribute_bags, neighbour_bags, batch, settings)

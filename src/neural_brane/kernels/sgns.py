@@ -26,10 +26,7 @@ FAR_BYTES = 8 << 20  # smallest table whose rows are prefetched: smaller ones fi
 
 
 def train(source, target, tiles: Tiles, first_rate: float, last_rate: float):
-    """Update source and target in place by one SGD step per item; the rate falls linearly from first to last.
-
-    source, target: (rows, width) float32, width a multiple of LANE; they may be the same table.
-    """
+    """Update both (rows, width) float32 tables in place, a step per item; the rate falls from first to last."""
     factors = np.empty((tiles.schedule.shape[1], padded(tiles.negatives.shape[1])), np.float32)
     _train(source, target, tiles, first_rate, last_rate, factors)
 

@@ -98,8 +98,7 @@ def draw_view(piece: Subgraph, edges: float, attributes: float, rng: np.random.G
     """Return a random view that lacks these shares of the edges and attributes, each drawn independently."""
     upper = sparse.triu(piece.links, format="coo")
     keep = rng.random(upper.nnz) >= edges
-    kept = (upper.data[keep], (upper.row[keep], upper.col[keep]))
-    half = sparse.csr_array(kept, shape=upper.shape)
+    half = sparse.csr_array((upper.data[keep], (upper.row[keep], upper.col[keep])), shape=upper.shape)
     averages = backend.BothWays(normalised((half + half.T).tocsr()), piece.device, symmetric=True)
     mask = (rng.random((piece.entries.shape[1], 1), np.float32) >= attributes).astype(np.float32)
     return GraphView(averages, backend.import_torch().from_numpy(mask).to(piece.device))

@@ -193,14 +193,9 @@ class Convolutional(backend.Network, InductiveEmbedder):
 
 
 def normalised(links: sparse.csr_array) -> sparse.csr_array:
-    """Return the matrix D^(−1/2) (A + wI) D^(−1/2) of a graph convolution, float32.
-
-    A has no self-loops, w is the mean weight of an edge, and D are the row sums of A + wI. Without weights this is the
-    matrix of Kipf and Welling (2017).
-    """
+    """Return D^(−1/2) (A + wI) D^(−1/2) in float32: w is the mean weight of an edge, D the row sums of A + wI."""
     looped = with_loops(links)
-    sums = np.asarray(looped.sum(axis=1)).ravel()
-    scales = 1 / np.sqrt(sums)
+    scales = 1 / np.sqrt(np.asarray(looped.sum(axis=1)).ravel())
     looped.data *= np.repeat(scales, np.diff(looped.indptr)) * scales[looped.indices]
     return looped.astype(np.float32)
 

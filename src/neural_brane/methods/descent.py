@@ -28,18 +28,14 @@ def import_torch() -> Any:
     try:
         import torch
     except ImportError as error:
-        raise DependencyError(
-            "this method learns with PyTorch, which is not installed; run: pip install 'neural-brane[torch]'"
-        ) from error
+        advice = "run: pip install 'neural-brane[torch]'"
+        raise DependencyError(f"this method learns with PyTorch, which is not installed; {advice}") from error
     return torch
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Limit PyTorch to one CPU thread, because the last bits of its sums depend on the number of threads.
-
-    A part of the setting applies to the whole process, so callers in several threads wait for each other.
-    """
+    """Limit PyTorch to one CPU thread, for the last bits of its sums, in one caller at a time."""
     torch = import_torch()
     with _turns:
         before = torch.get_num_threads()
@@ -100,10 +96,7 @@ class TrainedNetwork(NamedTuple):
 
 
 class Descent:
-    """Named weights and the Adam optimiser that trains them.
-
-    l2: adds l2 / 2 · ‖weights‖² to the loss that is minimised; the reported loss does not include it.
-    """
+    """Named weights and the Adam optimiser that trains them; l2 / 2 · ‖weights‖² is not in the reported loss."""
 
     def __init__(self, weights: Any, learning_rate: float, *, l2: float = 0.0):
         self.weights: dict[str, torch.Tensor] = weights._asdict()
@@ -122,11 +115,7 @@ class Descent:
         beside: Callable[[], dict[str, np.ndarray]] = dict,
         until: Callable[[], bool] = lambda: False,
     ) -> list[float]:
-        """Return the mean loss of every epoch after training the weights in place.
-
-        loss_of: returns the loss of a step, or None to skip it. beside: returns further arrays to save in a checkpoint.
-        until: called before every step; training ends when it returns True.
-        """
+        """Return each epoch's mean loss; `loss_of` gives a step's loss, or None to skip it, `until` ends early."""
         if loop.stage.kept is not None:
             self.restore(loop.stage.kept.arrays)
             loop.numbers.update(loop.stage.kept.numbers)
@@ -182,10 +171,7 @@ class SparseRows:
 
 
 class BothWays:
-    """A sparse matrix on a device with its transpose, so that the gradient is a product of rows too.
-
-    That is several times as fast as PyTorch's own gradient, and the order of every sum is fixed.
-    """
+    """A sparse matrix and its transpose on a device: gradients are faster, and the order of every sum is fixed."""
 
     def __init__(self, matrix: sparse.csr_array, device: str, *, symmetric: bool = False):
         self.rows = SparseRows(matrix, device)

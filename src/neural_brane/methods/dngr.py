@@ -79,11 +79,9 @@ class DNGR(backend.Network):
 
     steps: int = whole("Number of steps of the surfer.", default=3)
     restart: float = number(
-        "Probability of returning to the start instead of a step, the paper's 1 − alpha.",
-        default=0.02,
-        least=0,
+        "Probability of returning to the start instead of a step, the paper's 1 − alpha.", default=0.02, least=0,
         below=1,
-    )
+    )  # fmt: skip
     row_entries: int | None = whole(
         "Numbers kept of each row. None: 12 million for all nodes together, at least 100 each.", default=None
     )
@@ -194,8 +192,7 @@ class Surfer:
     """The probabilities of where a surfer is, added over its steps; without the start node, rows sum to one."""
 
     def __init__(self, graph: AttributedGraph, steps: int, restart: float, most: int):
-        links = proper_links(graph, "a surfer cannot leave its node")
-        self.walk = transition(links).astype(np.float32)
+        self.walk = transition(proper_links(graph, "a surfer cannot leave its node")).astype(np.float32)
         self.back = self.walk.T.tocsr()  # multiplied with columns of probabilities, one surfer per column
         self.steps, self.restart, self.most = steps, np.float32(restart), most
         now, total = np.ones(len(graph), np.float32), np.zeros(len(graph), np.float32)

@@ -130,8 +130,7 @@ class EP(InductiveEmbedder):
         links = without_self_loops(graph.adjacency)
         for rows in row_blocks(len(graph)):
             own = graph.attributes[rows]
-            missing = np.diff(own.indptr) == 0
-            around = _only(links[rows], missing) @ graph.attributes
+            around = _only(links[rows], np.diff(own.indptr) == 0) @ graph.attributes
             yield np.hstack([_means(own + around, learned.attributes), learned.nodes[rows]])
 
     def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:

@@ -33,10 +33,8 @@ def proper_links(graph: AttributedGraph, consequence: str) -> sparse.csr_array:
     """Return the links without self-loops, or raise an error with its consequence for the method if there are none."""
     links = without_self_loops(graph.adjacency)
     if links.nnz == 0:
-        raise GraphError(
-            f"graph '{graph.name}' links nodes to themselves only, so {consequence}; give a graph with at least one "
-            "link between two nodes"
-        )
+        advice = "give a graph with at least one link between two nodes"
+        raise GraphError(f"graph '{graph.name}' links nodes to themselves only, so {consequence}; {advice}")
     return links
 
 
@@ -85,19 +83,14 @@ class Output:
             if learned is not None and not np.array_equal(learned, names):
                 raise ParameterError("input_features is not equal to feature_names_in_; give those, or None")
             if len(names) != fitted.n_features_in:
-                raise ParameterError(
-                    f"input_features should have length equal to number of features ({fitted.n_features_in}), "
-                    f"got {len(names)}"
-                )
+                found = f"input_features should have length equal to number of features ({fitted.n_features_in}),"
+                raise ParameterError(f"{found} got {len(names)}")
         prefix = type(self).__name__.lower()
         return np.array([f"{prefix}{number}" for number in range(fitted.method.dim)], dtype=object)
 
 
 def as_matrix(method: Any, source: Any) -> Any:
-    """Return a tensor or a list of rows as an array, if the method takes features; return anything else unchanged.
-
-    For a method that reads links a list is left unchanged, because it could be a list of edges.
-    """
+    """Return a tensor or list of rows as an array if the method takes features; anything else stays as it is."""
     if not _takes_features(method):
         return source
     rows = isinstance(source, list) and "links" not in method.uses and bool(source)
@@ -108,21 +101,16 @@ def as_matrix(method: Any, source: Any) -> Any:
         except (TypeError, ValueError, RuntimeError) as error:
             raise GraphError(f"X cannot be read as a matrix ({error}); give rows of one length") from error
     if isinstance(source, np.ndarray) and source.ndim != 2:
-        raise GraphError(
-            f"X has shape {source.shape}, expected a matrix with a row per node. Reshape your data: "
-            "X.reshape(1, -1) if it is one node, X.reshape(-1, 1) if it is one attribute"
-        )
+        found = f"X has shape {source.shape}, expected a matrix with a row per node. Reshape your data:"
+        raise GraphError(f"{found} X.reshape(1, -1) if it is one node, X.reshape(-1, 1) if it is one attribute")
     return source
 
 
 def graph_for(method: Any, source: Any, before: AttributedGraph | None = None) -> AttributedGraph:
-    """Return the graph that a method learns from; features become a graph without links.
-
-    If training continues from the graph `before`, tables are encoded as its table was.
-    """
+    """Return the graph that a method learns from; features have no links, tables are encoded as `before`'s."""
     source = as_matrix(method, source)
     if not is_features(method, source):
-        return as_graph(source, encoder=before and before.encoder)
+        return as_graph(source, encoder=None if before is None else before.encoder)
     if source.shape[0] == 1:
         raise GraphError("X has 1 sample, but a method needs at least two nodes; give two rows or more")
     return _without_links(source, list(source.columns) if _is_table(source) else None)
@@ -135,10 +123,8 @@ def newcomers_for(method: Any, source: Any, known: AttributedGraph) -> Attribute
         return as_graph_of_new_nodes(source, known)
     expected = known.attributes.shape[1]
     if source.shape[1] != expected:
-        raise GraphError(
-            f"X has {source.shape[1]} features, but {type(method).__name__} is expecting {expected} features as input; "
-            "give the columns given to fit"
-        )
+        rest = f"but {type(method).__name__} is expecting {expected} features as input; give the columns given to fit"
+        raise GraphError(f"X has {source.shape[1]} features, {rest}")
     names = _names_like(method, list(source.columns) if _is_table(source) else None, known.attribute_names)
     return _without_links(source, names, ids=[f"row {row}" for row in range(source.shape[0])])
 
@@ -188,20 +174,16 @@ def _takes_features(method: Any) -> bool:
 
 def _is_table(source: Any) -> bool:
     """Return whether a value is a DataFrame of pandas or polars."""
-    return is_frame(source) or (
-        package_of(source) == "polars" and hasattr(source, "columns") and hasattr(source, "to_numpy")
-    )
+    of_polars = package_of(source) == "polars" and hasattr(source, "columns") and hasattr(source, "to_numpy")
+    return of_polars or is_frame(source)
 
 
 def _names_like(method: Any, names: list[Any] | None, learned: np.ndarray) -> Any:
     """Return the names that identify the columns; columns without names are identified by their order."""
     title, named = type(method).__name__, learned.dtype.kind == "U"
     if names is None and named:
-        warnings.warn(
-            f"X does not have valid feature names, but {title} was fitted with feature names; give the columns in the "
-            "same order",
-            stacklevel=4,
-        )
+        found = f"X does not have valid feature names, but {title} was fitted with feature names;"
+        warnings.warn(f"{found} give the columns in the same order", stacklevel=4)
     if names is None:
         return learned
     if not named and all(isinstance(name, str) for name in names):
@@ -210,10 +192,8 @@ def _names_like(method: Any, names: list[Any] | None, learned: np.ndarray) -> An
     known = learned.tolist()
     unseen, lacking = ([name for name in a if name not in set(b)] for a, b in ((names, known), (known, names)))
     if unseen or lacking:
-        raise GraphError(
-            f"The feature names should match those that were passed during fit: unseen then {unseen[:3]}, missing now "
-            f"{lacking[:3]}; give the columns given to fit, in any order"
-        )
+        found = f"The feature names should match those that were passed during fit: unseen then {unseen[:3]},"
+        raise GraphError(f"{found} missing now {lacking[:3]}; give the columns given to fit, in any order")
     return names
 
 

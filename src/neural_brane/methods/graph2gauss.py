@@ -90,9 +90,7 @@ class Graph2Gauss(backend.Network, InductiveEmbedder):
         attributes = own_attributes(graph)
         shapes = ((attributes.shape[1], self.hidden), (self.hidden, self.dim), (self.hidden, self.dim))
         layers = (backend.glorot(rng, shape, self.device) for shape in shapes)
-        weights = GaussianWeights(
-            *(part for layer in layers for part in (layer, backend.zeros(layer.shape[1], self.device)))
-        )
+        weights = GaussianWeights(*(part for one in layers for part in (one, backend.zeros(one.shape[1], self.device))))
         with cpu.threads(self.threads), backend.one_thread():
             sampler = HopSampler(graph.adjacency, hops=self.hops, seed=seed)
             rows = backend.SparseRows(attributes, self.device)
@@ -126,10 +124,8 @@ class Graph2Gauss(backend.Network, InductiveEmbedder):
             parts.append((anchors, drawn[anchors, near], drawn[anchors, far], weights))
         anchors, close, distant, weights = (np.concatenate(part) for part in zip(*parts, strict=True))
         if len(anchors) == 0:
-            raise GraphError(
-                "no node of this graph has a neighbour and a node farther away, so no triplet can be drawn; give a "
-                "graph in which some linked nodes are not linked to all others"
-            )
+            found = "no node of this graph has a neighbour and a node farther away, so no triplet can be drawn;"
+            raise GraphError(f"{found} give a graph in which some linked nodes are not linked to all others")
         if not self.weighted:
             weights = np.ones(len(anchors))
         shares = weights / weights.sum()

@@ -58,10 +58,7 @@ def attend(edges: Edges, scores: Any) -> Any:
 
 @cache
 def _gathering() -> Any:
-    """Return the function that sums neighbours' rows by the attention (edges,) of one head.
-
-    PyTorch can differentiate it without one row for each edge.
-    """
+    """Return the sum of neighbours' rows by attention (edges,), differentiable without one row for each edge."""
     torch = backend.import_torch()
 
     def multiply(edges: Edges, shares: Any, table: Any) -> Any:
@@ -96,11 +93,7 @@ def head_columns(width: int, heads: int) -> list[slice]:
 
 
 def layer(edges: Edges, table: Any, looking: Any, looked_at: Any, heads: int, dropped: Any = None) -> Any:
-    """Return one layer of attention over a table (nodes, width); each head has separate columns.
-
-    looking, looked_at: (1, width) weights of the two scores of a row, as the start and as the end of an edge.
-    dropped: a function that sets some of the attention to 0.
-    """
+    """Return one layer of attention over a table (nodes, width), with two score weights; `dropped` zeroes some."""
     torch, columns = backend.import_torch(), head_columns(table.shape[1], heads)
 
     def by_head(vector: Any) -> Any:
@@ -137,10 +130,7 @@ NODES_SEEN, FEWEST_EPOCHS, MOST_EPOCHS = 1_500_000, 150, 600
 
 
 class GraphMAEWeights(NamedTuple):
-    """The learned weights: the token of hidden attributes, two encoding layers, and one that predicts attributes.
-
-    Fields with `looking` score a node as the start of an edge, those with `looked_at` as its end.
-    """
+    """The token of hidden attributes, two encoding layers, and a predicting one; `looking` weighs an edge's start."""
 
     token: Any  # (1, attributes)
     table: Any  # (attributes, dim)

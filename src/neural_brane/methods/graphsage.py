@@ -123,11 +123,7 @@ class GraphSAGE(backend.Network, InductiveEmbedder):
 
 
 class PairBatches:
-    """The batches of a training, drawn one after another with one generator.
-
-    A turn takes a walk from each node, shuffles the pairs and cuts them into batches. `numbers` holds two states of the
-    generator, `rng` now and `turn` at the beginning of the turn, so that a run resumes in the middle of a turn.
-    """
+    """The batches of a training; `numbers` holds a generator's state, now and at the turn's start, to resume."""
 
     def __init__(self, method: "GraphSAGE", graph: AttributedGraph, walks: WalkSampler, rng: np.random.Generator):
         self.method, self.graph, self.walks, self.rng = method, graph, walks, rng

@@ -90,13 +90,11 @@ class HNE(InductiveEmbedder):
         pairs = 2 * self._batch(sizes.edges)
         nodes = min(2 * pairs, n)
         matrices = {"matrices": 8 * entries + 12 * sizes.links}
+        tables = {"tables": 5 * SINGLE * width * self.dim}  # the map, its gradient, Adam's two means and one step
+        batches = SINGLE * self.dim * (2 * pairs + nodes) + 16 * DOUBLE * pairs + 24 * nodes * entries // n
         return {
             "weighing attributes": {"matrices": 2 * WEIGHED * max(entries, sizes.links)},
-            "training": matrices
-            | {
-                "tables": 5 * SINGLE * width * self.dim,  # the map, its gradient, Adam's two means and one step
-                "batches": SINGLE * self.dim * (2 * pairs + nodes) + 16 * DOUBLE * pairs + 24 * nodes * entries // n,
-            },
+            "training": matrices | tables | {"batches": batches},
             "vectors": matrices | {"vectors": SINGLE * (n + width) * self.dim},
         }
 
@@ -193,10 +191,7 @@ class Adam:
 def slopes(
     attributes: sparse.csr_array, table: np.ndarray, threshold: np.ndarray, pairs: Pairs, *, l2: float, tables: Tables
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return the loss, the mean of ln(1 + exp(∓(xᵀUUᵀy − t))) plus l2 ‖U‖², and its gradients by U and t.
-
-    It uses only the nodes of the pairs. The gradient by their vectors is a sparse matrix times the vectors.
-    """
+    """Return the loss, the mean of ln(1 + exp(∓(xᵀUUᵀy − t))) plus l2 ‖U‖², and its gradients by U and t."""
     nodes, places = np.unique(np.concatenate([pairs.first, pairs.second]), return_inverse=True)
     first, second = np.split(places, 2)
     rows, transposed = tables.with_transpose(attributes[nodes])

@@ -1,8 +1,4 @@
-"""Compute the fingerprint of a method's code: a digest of the vectors of one tiny training.
-
-The fingerprint changes when the code computes different numbers, but not when a docstring changes or a file moves. The
-store of finished trainings and checkpoints use it to decide whether old results are still valid.
-"""
+"""Compute the fingerprint of a method's code, a digest of the vectors of one tiny training, to judge old results."""
 
 from __future__ import annotations
 
@@ -27,10 +23,7 @@ RUN = ("device", "deterministic")  # not tried, because the tiny training runs o
 
 
 class Behaviour(NamedTuple):
-    """The fingerprint of a method: the digest of its vectors, and sums over the nodes that show how far two differ.
-
-    Both are empty if the method cannot be trained because a package is missing or a parameter makes no sense.
-    """
+    """The fingerprint of a method, and sums that show how far two differ; empty if it cannot be trained."""
 
     digest: str = ""
     sample: tuple[float, ...] = ()
@@ -74,10 +67,6 @@ def _behaviour(method: type[Embedder], choices: tuple[tuple[str, Any], ...]) -> 
 
 
 def identify_code(method: type[Embedder], parameters: Mapping[str, Any], *, on_cpu: bool) -> dict[str, Any]:
-    """Return the fingerprint of a training's code for its checkpoint, and whether some of the code was not tried.
-
-    on_cpu: whether the training runs on the CPU of this machine only. On a GPU or on several ranks other code runs too;
-    it counts as the same only if the version of the package is the same.
-    """
+    """Return a training's fingerprint, and whether some of its code was not tried (off the CPU of this machine)."""
     found = behaviour(method, parameters)
     return {"behaviour": found.digest, "sample": found.sample, "untried": not (on_cpu and found.digest)}

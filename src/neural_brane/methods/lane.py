@@ -24,19 +24,13 @@ Affinity = tuple[Any, Any, np.ndarray]
 
 
 def affinity_of(matrix: sparse.csr_array, what: str, tables: Tables) -> Affinity:
-    """Return the factors of D⁻½(XXᵀ + diag)D⁻½, which is never formed: D⁻½X, its transpose, and diag / D.
-
-    XXᵀ are cosines between rows of X, and D are their sums. diag makes the cosine of a node with itself 1 + SELF.
-    what: the name of the matrix X in errors.
-    """
+    """Return the factors D⁻½X, its transpose and diag / D of D⁻½(XXᵀ + diag)D⁻½, of cosines XXᵀ with sums D."""
     profiles = weigh(matrix, np.ones(matrix.shape[1]))
     own = 1 + SELF - (np.diff(profiles.indptr) > 0)
     degrees = profiles @ (profiles.T @ np.ones(matrix.shape[0])) + own
     if not (degrees > 0).all():
-        raise GraphError(
-            f"lane divides by the sum of each node's cosines by {what}, but negative values make a sum "
-            f"{degrees.min():.3g}; shift the values or drop the negative ones"
-        )
+        rest = f"but negative values make a sum {degrees.min():.3g}; shift the values or drop the negative ones"
+        raise GraphError(f"lane divides by the sum of each node's cosines by {what}, {rest}")
     profiles.data /= np.repeat(np.sqrt(degrees), np.diff(profiles.indptr))
     return *tables.with_transpose(profiles), (own / degrees).astype(np.float32)[:, None]
 

@@ -68,11 +68,9 @@ def require_no_negatives(graph: AttributedGraph, title: str) -> None:
         return
     at = int(np.argmin(entries.data))
     row = int(np.searchsorted(entries.indptr, at, side="right")) - 1
-    raise GraphError(
-        f"attribute {graph.attribute_names[entries.indices[at]].item()!r} of node {graph.ids[row].item()!r} is "
-        f"{entries.data[at]}, but {title} cannot represent negative values; shift the attributes above 0, cut them "
-        "into bins, or choose another method"
-    )
+    found = f"attribute {graph.attribute_names[entries.indices[at]].item()!r} of node {graph.ids[row].item()!r} is"
+    advice = "shift the attributes above 0, cut them into bins, or choose another method"
+    raise GraphError(f"{found} {entries.data[at]}, but {title} cannot represent negative values; {advice}")
 
 
 def factorise(

@@ -64,10 +64,8 @@ class PANE(Factorisation):
     restart: float = number("Probability that a step ends the walk, the paper's alpha.", default=0.5, above=0, below=1)
     error: float = number(
         "Share of walks that are longer than the steps computed, the paper's ε; the defaults compute 5 steps.",
-        default=0.015,
-        above=0,
-        below=1,
-    )
+        default=0.015, above=0, below=1,
+    )  # fmt: skip
     epochs: int = shared("epochs", default=5, about="Rounds of coordinate descent over all factors.")
     row_entries: int | None = whole(
         "Numbers kept of each row of F and B. None: 25 million for all nodes together, at least 50 each.", default=None

@@ -27,10 +27,7 @@ TRUTH = dict.fromkeys(("true", "yes", "on"), True) | dict.fromkeys(("false", "no
 
 
 class ValueKind(ABC):
-    """A kind of value. `plain` and `parse` raise ValueError for a value that is not accepted.
-
-    words: the accepted values, for messages. NumPy's numbers are accepted as numbers, but True is not a number.
-    """
+    """A kind of value, described by `words`; `plain` and `parse` raise ValueError for others. True is not a number."""
 
     words: str
 

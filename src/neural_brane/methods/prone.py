@@ -34,11 +34,7 @@ class SparseProduct:
 
 
 def rooted_unit_rows(vectors: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return the singular vectors times the square roots of the singular values, with rows of length one.
-
-    vectors, values: the result of `leading_eigenvectors`, which is singular vectors times singular values, and the
-    squared singular values.
-    """
+    """Return singular vectors times roots of singular values, rows of length one, from `leading_eigenvectors`."""
     scales = np.divide(1, values**0.25, out=np.zeros_like(values), where=values > 0)
     return as_unit_rows(vectors * scales.astype(np.float32))
 

@@ -74,8 +74,7 @@ class NodeEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     """
 
     def __init__(self, graph: Any, method: Embedder | None = None):
-        self.graph = graph
-        self.method = method
+        self.graph, self.method = graph, method
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
         """Return the transformer after learning from the graph; X may be ids of nodes, but X and y have no effect."""
@@ -153,10 +152,8 @@ def _score_links(estimator: NodeEmbedder, X: Any, y: Any, *, by: str) -> float:
     pairs, truth = find_pairs(embedding.ids, X), np.asarray(y)
     links = pairs[truth == 1]
     if seen := int(np.count_nonzero(graph.adjacency[links[:, 0], links[:, 1]])):
-        raise GraphError(
-            f"{seen:,} of the {len(links):,} links to predict are edges of the embedder's graph; give NodeEmbedder a "
-            "graph without them, such as hold_out_edges(graph).graph"
-        )
+        advice = "give NodeEmbedder a graph without them, such as hold_out_edges(graph).graph"
+        raise GraphError(f"{seen:,} of the {len(links):,} links to predict are edges of the embedder's graph; {advice}")
     if by == "own":
         return float(roc_auc_score(truth, embedding.score(X)))
     return float(roc_auc_score(truth, inner_products(unit_rows(embedding.vectors), pairs)))

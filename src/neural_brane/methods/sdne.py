@@ -24,18 +24,12 @@ from neural_brane.methods.training import SINGLE, Loop, Moments
 if TYPE_CHECKING:
     import torch
 
-# The batches of SDNE and of DNGR, and the error of both over sparse rows.
-
 BATCH_NODES = 200  # nodes in a batch, more if an epoch would have over MOST_STEPS batches
 MOST_STEPS = 20
 
 
 def squares_of_all(hidden: torch.Tensor, weights: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-    """Return Σ (hᵀw + c)² over all rows h of `hidden` and all rows w of `weights`, each with its c.
-
-    hidden: (batch, width). weights: (nodes, width). bias: (1, nodes). The number of multiplications is nodes × width²,
-    whatever the size of the batch.
-    """
+    """Return Σ (hᵀw + c)² over rows h of hidden and rows w of weights, each with its c, in nodes × width² products."""
     gram = weights.T @ weights.detach()  # gives half of the gradient; the product is symmetric, so it is doubled below
     fixed = hidden.detach()
     by_weights = 2 * (gram * (fixed.T @ fixed)).sum()
@@ -235,11 +229,8 @@ class SDNE(backend.Network, InductiveEmbedder):
                     f"sdne embeds new nodes by their links to known nodes, but no new node (such as {first!r}) has "
                     "such a link; give links, or choose a method that embeds new nodes by attributes"
                 )
-            warnings.warn(
-                f"{np.count_nonzero(lost):,} new nodes (such as {first!r}) have no link to a known node; sdne gives "
-                "all of them the same vector",
-                stacklevel=3,
-            )
+            found = f"{np.count_nonzero(lost):,} new nodes (such as {first!r}) have no link to a known node;"
+            warnings.warn(f"{found} sdne gives all of them the same vector", stacklevel=3)
         rows = scaled(new.links, fitted.learned.scale)
         vectors = stack(fitted.learned.encoder.blocks(rows), len(new), self.dim)
         vectors[around] = (shares @ vectors)[around]

@@ -58,13 +58,9 @@ class SkipGram:
         self.frequency: np.ndarray = other.frequency if other else sources.astype(np.float64)  # type: ignore[union-attr]
         self.dim, self.drawn = dim, 0
         self.sorter: TileSorter = TileSorter(
-            self.frequency,
-            self.frequency if targets is None else targets.astype(np.float64),
-            negatives=negatives,
-            one_table=targets is None,
-            buckets=other.sorter.buckets if other else buckets,
-            seed=first,
-        )
+            self.frequency, self.frequency if targets is None else targets.astype(np.float64), negatives=negatives,
+            one_table=targets is None, buckets=other.sorter.buckets if other else buckets, seed=first,
+        )  # fmt: skip
         self.source: np.ndarray = other.source if other else zeros(len(self.frequency), padded(dim))
         rng, place = np.random.default_rng(second), self.sorter.sources.place
         for start in range(0, 0 if other else len(place), BLOCK_ROWS):  # uniform in ±1 / (2 dim), like word2vec
@@ -73,11 +69,7 @@ class SkipGram:
         self.target = self.source if targets is None else zeros(len(targets), padded(dim))
 
     def train(self, pairs: np.ndarray, first_rate: float, last_rate: float) -> None:
-        """Take one step per pair (k, 2), in chunks, while the learning rate falls linearly.
-
-        Adjacent pairs go to different chunks, because many pairs of one walk in the same tile would make a vector
-        oscillate.
-        """
+        """Take one step per pair (k, 2) with a falling rate; adjacent pairs go to different chunks."""
         chunks = max(1, -(-len(pairs) // self.chunk))
         rates = np.linspace(first_rate, last_rate, chunks + 1)
         for chunk in range(chunks):
@@ -102,10 +94,7 @@ Part = tuple[Corpus, SkipGram]  # a source of pairs, and the tables it trains
 
 
 class SkipGramEmbedder(Embedder):
-    """A method whose vectors are the source table of skip-gram.
-
-    A run cannot be prolonged, because its learning rate falls to zero at the last step.
-    """
+    """A method whose vectors are the source table of skip-gram; it cannot be prolonged, as its rate falls to zero."""
 
     learns = VECTORS
     why_not = "it keeps only the vectors, not the table of contexts of their training"
@@ -129,9 +118,7 @@ class SkipGramEmbedder(Embedder):
 
     def _train(self, parts: Sequence[Part], unit: str, epochs: int = 1) -> None:
         """Train all parts in turn, a chunk of pairs each, while the learning rate falls linearly to zero."""
-        pairs = [
-            (corpus.total * corpus.pairs, MIXED_PAIRS if corpus.pairs > 1 else model.chunk) for corpus, model in parts
-        ]
+        pairs = [(text.total * text.pairs, MIXED_PAIRS if text.pairs > 1 else model.chunk) for text, model in parts]
         chunks = max(1, *(int(np.ceil(number / chunk)) for number, chunk in pairs))
         total, steps = sum(corpus.total for corpus, _ in parts), chunks * epochs
         loop = Loop(

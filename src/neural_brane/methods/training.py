@@ -113,10 +113,7 @@ class Loop:
 
 
 def require_finite(arrays: Mapping[str, np.ndarray], where: str, advice: str = "", **lower: Any) -> None:
-    """Raise an error if an array has NaN or infinite values.
-
-    where: the step or epoch. lower: parameters in force whose value could be lowered. advice: another remedy.
-    """
+    """Raise an error if an array is not finite at `where`; suggest to lower parameters, or another `advice`."""
     lost = [name for name, array in arrays.items() if not is_finite(array)]
     if lost:
         diverged(f"in {where}: {' and '.join(lost)} contain NaN or infinity", advice, **lower)
@@ -196,11 +193,7 @@ def needed(method: Embedder, sizes: Sizes) -> int:
 
 
 def check_room(method: Embedder, sizes: Sizes, *, beside: int = 0, room: int | None = None) -> None:
-    """Raise an error, before anything is allocated, if a training does not fit into memory.
-
-    beside: bytes that will be needed for something else, such as a graph still to be read. room: bytes of memory;
-    those that are available by default.
-    """
+    """Raise an error before a training allocates more than `room`, if `beside` bytes are needed for something else."""
     room = available() if room is None else room
     asked = needed(method, sizes) + beside
     if room is None or asked <= room or method.get_params(deep=False).get("device") == "cuda":

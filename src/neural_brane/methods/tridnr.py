@@ -8,17 +8,10 @@ from scipy import sparse
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
 from neural_brane.kernels.model import padded
+from neural_brane.methods import skipgram
 from neural_brane.methods.parameters import number, shared, whole
 from neural_brane.methods.pte import require_positive
-from neural_brane.methods.skipgram import (
-    Part,
-    SkipGram,
-    SkipGramEmbedder,
-    count_visits,
-    edges_of,
-    pairs_of_walks,
-    two_seeds,
-)
+from neural_brane.methods.skipgram import Part, SkipGram, SkipGramEmbedder, count_visits, edges_of, pairs_of_walks
 from neural_brane.methods.training import ALIAS, SINGLE, Moments, neighbour_bytes
 from neural_brane.sampling.buckets import count_buckets
 from neural_brane.sampling.walks import WalkSampler
@@ -59,11 +52,9 @@ class TriDNR(SkipGramEmbedder):
     trial = {"walks_per_node": 1}
 
     text_weight: float = number(
-        "Share of pairs drawn from documents, the paper's alpha; the others come from walks.",
-        default=0.5,
-        least=0,
+        "Share of pairs drawn from documents, the paper's alpha; the others come from walks.", default=0.5, least=0,
         below=1,
-    )
+    )  # fmt: skip
     walks_per_node: int | None = whole(
         "Walks that start at each node. None: 10, or more in a small graph, for at least 30,000 walks in total.",
         default=None,
@@ -96,7 +87,7 @@ class TriDNR(SkipGramEmbedder):
 
     def _vectors(self, graph: AttributedGraph, seed: int) -> np.ndarray:
         words = self._documents(graph)
-        rows, own_seeds = words.shape[0], two_seeds(seed)
+        rows, own_seeds = words.shape[0], skipgram.two_seeds(seed)
         sampler, total = WalkSampler(graph.adjacency, length=self.walk_length, seed=seed), self._walks(len(graph))
         visits = self._stages.once("visits", lambda: count_visits(sampler.draw, total, len(graph)))
         sources = np.concatenate([visits / visits.sum(), np.zeros(rows - len(graph))])

@@ -50,18 +50,15 @@ class TileSorter:
         buckets: int | None = None,
         seed: int = 0,
     ):
-        self.negatives = negatives
-        self.one_table = one_table
-        self.seed = seed
+        self.negatives, self.one_table, self.seed = negatives, one_table, seed
         self.buckets = buckets or count_buckets(sources, frequency)
         self.targets = _divide_rows(frequency, self.buckets)
         self.sources = self.targets if one_table else _divide_rows(sources, self.buckets)
         self._bucket_noise, self._noise = _noise(frequency**power, self.targets)
         own = np.arange(self.buckets)
         # With two tables, round r has the tiles (a, a + r): every source bucket and every target bucket once.
-        self._schedule = (
-            _tournament(self.buckets) if one_table else own * self.buckets + (own + own[:, None]) % self.buckets
-        )
+        rounds = own * self.buckets + (own + own[:, None]) % self.buckets
+        self._schedule = _tournament(self.buckets) if one_table else rounds
 
     def sort(self, pairs: np.ndarray, first: int) -> Tiles:
         """Return the tiles of pairs (k, 2) int32, in order within a tile; first: the number of the first pair."""
@@ -77,9 +74,8 @@ class TileSorter:
             schedule=self._schedule,
         )
         _scatter(pairs, self.sources.place, self.targets.place, tile, ends - counts, tiles.items)
-        _draw_negatives(
-            tiles, self.targets.starts, self._noise, Draws(np.uint64(self.seed ^ 1), 2 * first), self.one_table
-        )
+        draws = Draws(np.uint64(self.seed ^ 1), 2 * first)
+        _draw_negatives(tiles, self.targets.starts, self._noise, draws, self.one_table)
         return tiles
 
 

@@ -103,19 +103,14 @@ class TripletTables(NamedTuple):
 def triplet_tables(
     adjacency: sparse.csr_array, *, negative_power: float, allow_self_negative: bool, among: np.ndarray | None = None
 ) -> tuple[TripletTables, AliasTable]:
-    """Return the tables of a graph and the alias table of j.
-
-    among: (nodes,) bool, the nodes that u is drawn from; ignored if none of them can be u.
-    """
+    """Return the tables of a graph and the alias table of j; u comes from `among`, unless none of it can be u."""
     degree = np.diff(adjacency.indptr)
     weights = degree.astype(np.float64) ** negative_power
     anchors = _rankable(adjacency, degree, weights, allow_self_negative)
     if len(anchors) == 0:
-        raise GraphError(
-            f"nothing to rank: none of the {adjacency.shape[0]:,} nodes ({adjacency.nnz:,} adjacency entries) has both "
-            "a neighbour and a linked node that is not its neighbour; give a graph with two linked nodes without an "
-            "edge between them"
-        )
+        nodes = f"none of the {adjacency.shape[0]:,} nodes ({adjacency.nnz:,} adjacency entries)"
+        found = f"nothing to rank: {nodes} has both a neighbour and a linked node that is not its neighbour"
+        raise GraphError(f"{found}; give a graph with two linked nodes without an edge between them")
     if among is not None and among[anchors].any():
         anchors = anchors[among[anchors]]
     return TripletTables(*neighbour_table(adjacency), anchors, weights), alias_table(weights)

@@ -31,8 +31,7 @@ class TripletSampler:
         seed: int = 0,
         among: np.ndarray | None = None,
     ):
-        self.seed = seed
-        self.allow_self_negative = allow_self_negative
+        self.seed, self.allow_self_negative = seed, allow_self_negative
         self._tables, self._alias = triplet_tables(
             adjacency, negative_power=negative_power, allow_self_negative=allow_self_negative, among=among
         )

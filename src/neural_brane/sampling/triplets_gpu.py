@@ -57,8 +57,7 @@ class TripletSampler:
         device: str = "cuda",
         placed: Any = None,
     ):
-        self.seed = seed
-        self.allow_self_negative = allow_self_negative
+        self.seed, self.allow_self_negative = seed, allow_self_negative
         parts = triplet_tables(
             adjacency, negative_power=negative_power, allow_self_negative=allow_self_negative, among=among
         )

@@ -46,9 +46,6 @@ def _mix(x):
     return x ^ (x >> np.uint64(31))
 
 
-# Single draws from alias tables and neighbour tables, given a uniform random number.
-
-
 @njit
 def draw_alias(table, uniform):
     """Return a draw from an `AliasTable`; uniform: a number in [0, 1)."""
@@ -87,9 +84,6 @@ def is_neighbour(table, u, node):
     return low < table.indptr[u + 1] and table.indices[low] == node
 
 
-# Random walks of first order, or of node2vec's second order. Walk k of a seed is the same on any number of threads.
-
-
 class WalkSampler:
     """Draws walks 0, 1, 2, … of a seed; any range can be drawn, in any order.
 
@@ -100,10 +94,7 @@ class WalkSampler:
     """
 
     def __init__(self, adjacency: sparse.csr_array, *, length: int, p: float = 1.0, q: float = 1.0, seed: int = 0):
-        self.length = length
-        self.p = p
-        self.q = q
-        self.seed = seed
+        self.length, self.p, self.q, self.seed = length, p, q, seed
         self._neighbours = neighbour_table(adjacency)
         self._starts = np.random.default_rng(seed).permutation(adjacency.shape[0]).astype(np.int32)
 
@@ -150,9 +141,6 @@ def _second_order(tables, before, node, bias, state):
             return state, following
 
 
-# Pairs (source, target) for skip-gram training, from the windows of walks or the entries of a matrix.
-
-
 class EdgeSampler:
     """Draws entries 0, 1, 2, … of a seed from a sparse matrix, in proportion to their values."""
 
@@ -170,11 +158,7 @@ class EdgeSampler:
 
 
 def window_pairs(walks: np.ndarray, *, window: int, seed: int, first: int) -> np.ndarray:
-    """Pair every node of walks (k, length) with the nodes at most r places away; r is drawn from 1 … window each time.
-
-    This is word2vec's window, which pairs near nodes more often. first: the number of the first walk, on which the
-    draws depend. Returns (pairs, 2) int32, walk by walk.
-    """
+    """Pair walks' nodes with those 1 … r places away, r drawn up to `window`: (pairs, 2) int32, walk by walk."""
     counts = np.empty(len(walks), np.int64)
     draws = Draws(np.uint64(seed), first)
     _count_pairs(walks, window, draws, counts)
@@ -261,8 +245,6 @@ def _fill_pairs(walks, window, draws, starts, pairs):
                     at += 1
 
 
-# For every node, one node at each number of hops, and one that is farther away.
-
 LIMIT = 256  # nodes kept per hop after the first, and links followed per node: bounds the cost of hubs
 PATIENCE = 64  # draws of a node that is farther away before giving up
 BLOCKS = 16  # blocks of nodes explored in parallel; independent of the threads
@@ -279,8 +261,7 @@ class HopSampler:
     """
 
     def __init__(self, adjacency: sparse.csr_array, *, hops: int, seed: int):
-        self.hops = hops
-        self.seed = seed
+        self.hops, self.seed = hops, seed
         nodes = adjacency.shape[0]
         self.sizes = np.zeros((nodes, hops + 1))
         links = (adjacency.indptr.astype(np.int64), adjacency.indices)

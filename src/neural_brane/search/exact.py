@@ -183,9 +183,7 @@ class Exact:
         """Return the `k` nearest rows of each query and their cosines, as `nearest_rows` does."""
         queries = self._shift(np.asarray(queries))
         if queries.ndim != 2 or queries.shape[1] != self.vectors.shape[1]:
-            raise ParameterError(
-                f"queries have shape {queries.shape}; give an array of shape (queries, {self.vectors.shape[1]})"
-            )
+            raise ParameterError(f"queries have shape {queries.shape}; give shape (queries, {self.vectors.shape[1]})")
         excluded = np.full(len(queries), -1) if exclude is None else np.asarray(exclude)
         if excluded.shape != (len(queries),):
             raise ParameterError(f"exclude has shape {excluded.shape}; give one row for each of {len(queries)} queries")
@@ -268,10 +266,8 @@ def compare(one: np.ndarray, other: np.ndarray, *, matrix: bool) -> np.ndarray:
         with one_blas_thread():  # with more threads the order of sums, and so the last bits, would vary
             return np.clip(_unit(one) @ _unit(other).T, -1, 1).astype(np.float32)
     if len(one) != len(other) and 1 not in (len(one), len(other)):
-        raise ParameterError(
-            f"{len(one)} nodes cannot be compared with {len(other)} nodes pair by pair; give lists of equal length, or "
-            "matrix=True to compare all pairs"
-        )
+        advice = "give lists of equal length, or matrix=True to compare all pairs"
+        raise ParameterError(f"{len(one)} nodes cannot be compared with {len(other)} nodes pair by pair; {advice}")
     pairs = np.arange(0 if 0 in (len(one), len(other)) else max(len(one), len(other)))
     return _cosines(one, pairs % max(len(one), 1), other, pairs % max(len(other), 1))
 
@@ -287,9 +283,8 @@ def mean_vector(vectors: np.ndarray | StoredRows) -> np.ndarray:
 def _cosines(block: np.ndarray, rows: np.ndarray, unit: np.ndarray, query: np.ndarray) -> np.ndarray:
     """Return the cosines of pairs: of each number in `rows` of a block with the same place's query, (pairs,)."""
     spans = [slice(at, at + BLOCK_PAIRS) for at in range(0, len(rows), BLOCK_PAIRS)]
-    return np.concatenate(
-        [np.empty(0, np.float32)] + [cosines_of_pairs(block[rows[span]], unit[query[span]]) for span in spans]
-    )
+    found = [cosines_of_pairs(block[rows[span]], unit[query[span]]) for span in spans]
+    return np.concatenate([np.empty(0, np.float32), *found])
 
 
 def _unit(queries: np.ndarray) -> np.ndarray:

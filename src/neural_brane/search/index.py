@@ -17,23 +17,14 @@ import numpy as np
 
 from neural_brane.errors import DependencyError, EmbeddingError, ParameterError
 from neural_brane.files.npz import read_array
-from neural_brane.files.storage import atomic, check_target
+from neural_brane.files.reading import check_file
+from neural_brane.files.storage import atomic, check_target, exists
 from neural_brane.files.vectors.formats import merge_parts
 from neural_brane.files.vectors.parts import StoredColumn, StoredRows, open_parts
 from neural_brane.graph.ids import as_ids
 from neural_brane.progress import Meter, Reporter
-from neural_brane.search.exact import (
-    HasVectors,
-    as_answers,
-    check_count,
-    describe,
-    find_rows,
-    nearest_nodes,
-    nearest_rows,
-    parse_query,
-    similarities,
-    unit_rows,
-)
+from neural_brane.search import exact as exactly
+from neural_brane.search.exact import HasVectors, as_answers, check_count, describe, find_rows, nearest_nodes, unit_rows
 
 # Vectors, scaled to length 1, are divided into lists by k-means. A search compares a query only with the lists whose
 # centres are nearest (faiss calls this IVF-Flat). Building the index measures how many lists a search must read to find
@@ -69,9 +60,8 @@ class Index:
         return len(self.ids)
 
     def __repr__(self) -> str:
-        return (
-            f"Index({len(self):,} × {self.dim}; {self.lists.nprobe} of {self.lists.nlist} lists, recall {self.recall})"
-        )
+        lists = f"{self.lists.nprobe} of {self.lists.nlist} lists"
+        return f"Index({len(self):,} × {self.dim}; {lists}, recall {self.recall})"
 
     @property
     def dim(self) -> int:
@@ -84,7 +74,7 @@ class Index:
         Nearly all of them are the same as those of exact search; `recall` is the share.
         """
         count = check_count(k)
-        query = parse_query(target, self.ids, self.dim)
+        query = exactly.parse_query(target, self.ids, self.dim)
         rows = query.rows if query.rows is not None else np.empty(0, np.int64)
         queries = query.vectors if query.vectors is not None else self.vectors_of(rows)
         found, cosines = self._search(unit_rows(queries), min(count + (query.rows is not None), len(self)))
@@ -145,9 +135,7 @@ def build_index(
     usual = max(1, min(round(2 * math.sqrt(len(vectors))), len(vectors) // 39))
     count = usual if lists is None else lists
     if not 1 <= count <= len(vectors):
-        raise ParameterError(
-            f"lists={lists!r} makes no sense; give a number from 1 to {len(vectors)}, the number of nodes"
-        )
+        raise ParameterError(f"lists={lists!r} makes no sense; give 1 to {len(vectors)}, the number of nodes")
     random = np.random.default_rng(seed)
     made = faiss.IndexIVFFlat(faiss.IndexFlatIP(vectors.shape[1]), vectors.shape[1], count, faiss.METRIC_INNER_PRODUCT)
     made.cp.seed, made.cp.min_points_per_centroid = int(random.integers(1 << 30)), 1
@@ -161,7 +149,7 @@ def build_index(
             meter.advance(len(vectors[start : start + BLOCK_ROWS]))
     index = Index(made, np.asarray(source.ids), source.provenance, 1.0, threads)
     sample = np.sort(random.permutation(len(vectors))[:SAMPLE])
-    exact = nearest_rows(vectors, vectors[sample], NEAREST, threads=threads).rows
+    exact = exactly.nearest_rows(vectors, vectors[sample], NEAREST, threads=threads).rows
     index.recall = _choose_probes(index, vectors[sample], exact, recall)
     return index
 
@@ -184,10 +172,8 @@ def import_faiss() -> Any:
     try:
         import faiss
     except ImportError as error:
-        raise DependencyError(
-            "an index needs faiss, which is not installed; run: pip install 'neural-brane[search]', or search exactly "
-            "with embedding.nearest"
-        ) from error
+        advice = "run: pip install 'neural-brane[search]', or search exactly with embedding.nearest"
+        raise DependencyError(f"an index needs faiss, which is not installed; {advice}") from error
     return faiss
 
 
@@ -268,8 +254,9 @@ def load_index(path: str | Path, *, threads: int | None = None, check: bool = Tr
     """
     faiss = import_faiss()
     path = Path(path)
-    if not path.is_file():
+    if not exists(path, EmbeddingError):
         raise EmbeddingError(f"{path}: no such file; make one with embedding.index().save('{path.stem}{SUFFIX}')")
+    check_file(path, EmbeddingError, whole=False)
     with path.open("rb") as file:
         lengths, digests = _read_footer(path, file)
         if check and _digest(file, lengths[0]) != digests[0]:
@@ -297,9 +284,7 @@ def _read_footer(path: Path, file: IO[bytes]) -> tuple[list[int], list[bytes]]:
     file.seek(max(size - tail, 0))
     data = file.read()
     if data[-len(MARK) :] != MARK or len(data) != tail:
-        raise EmbeddingError(
-            f"{path}: not an index of neural-brane, or cut off; make one with embedding.index().save('x{SUFFIX}')"
-        )
+        raise EmbeddingError(f"{path}: not an index, or cut off; make one with embedding.index().save('x{SUFFIX}')")
     if hashlib.sha256(data[: FOOTER.size]).digest()[:CHECK_BYTES] != data[FOOTER.size : -len(MARK)]:
         _refuse(path, "its end does not match its checksum")
     *lengths, first, second, third = FOOTER.unpack(data[: FOOTER.size])
@@ -378,7 +363,7 @@ class EmbeddingParts:
 
     def similarity(self, one: Any, other: Any, *, matrix: bool = False, center: bool = False) -> Any:
         """Return the cosine of nodes or vectors, as `Embedding.similarity` does."""
-        return similarities(self, one, other, matrix=matrix, center=center)
+        return exactly.similarities(self, one, other, matrix=matrix, center=center)
 
     def nearest(self, target: Any, k: int = 10, *, center: bool = False) -> Any:
         """Return the `k` nodes with the highest cosine, as `Embedding.nearest` does."""

@@ -1,5 +1,8 @@
 import json
 import operator
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -93,3 +96,38 @@ def test_peak_memory_is_of_this_process_and_not_of_the_one_that_started_it():
     here = np.ones(75_000_000)
     (ended,) = run(operator.call, [peak_memory], jobs=1)
     assert 10 < ended.result < here.nbytes / 1e6 < peak_memory()
+
+
+# The signal arrives while the third worker is starting and the others are importing.
+STOPPED_AT_START = """
+import os, signal, sys, time
+from multiprocessing import util
+from neural_brane.experiments.compute import run
+
+start, started = util.spawnv_passfds, []
+
+def start_and_stop(*arguments):
+    started.append(start(*arguments))
+    if len(started) == 3:
+        time.sleep(0.3)
+        os.kill({process}, {number})
+    return started[-1]
+
+def stop(*_):
+    sys.exit("stopped")
+
+util.spawnv_passfds = start_and_stop
+signal.signal({number}, stop)
+list(run(time.sleep, [600] * 4, jobs=4))
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "process"),
+    [(signal.SIGINT, "0"), (signal.SIGHUP, "0"), (signal.SIGTERM, "os.getpid()")],
+    ids=["Ctrl-C to all processes", "a closed terminal", "a request to the first process"],
+)
+def test_a_signal_ends_all_processes_with_one_message(number, process):
+    command = [sys.executable, "-c", STOPPED_AT_START.format(process=process, number=int(number))]
+    ended = subprocess.run(command, capture_output=True, text=True, start_new_session=True, timeout=120, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", "stopped\n")

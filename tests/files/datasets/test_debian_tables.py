@@ -7,6 +7,9 @@ from neural_brane import Attributes, PropagatedAttributes, classify
 from neural_brane.files.graphs.formats import read_graph
 from neural_brane.graph import AttributedGraph
 
+# The relation and the direction of the dependencies are not used.
+pytestmark = pytest.mark.filterwarnings("ignore:.*column 'kind' and the direction:neural_brane.errors.ReadingWarning")
+
 
 @pytest.fixture
 def debian(real_data):

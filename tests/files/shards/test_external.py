@@ -129,7 +129,8 @@ def test_lines_of_words_with_nodes_that_stand_alone_comments_and_attributes(kind
     (tmp_path / "graph.txt").write_text("\n".join([*lines, f"{alone[1]}"]))
     nodes = [*np.unique(names).tolist()[::2], alone[1]]
     random = np.random.default_rng(0)
-    bags = [[f"{name}:{amount}" for name, amount in random.integers(-1, 40, (4, 2)).tolist()] for _ in nodes]
+    amounts = [dict(random.integers(-1, 40, (4, 2)).tolist()) for _ in nodes]
+    bags = [[f"{name}:{amount}" for name, amount in own.items()] for own in amounts]
     lines = [" ".join([str(node), *bag]) for node, bag in zip(nodes, bags, strict=True)]
     (tmp_path / "words.txt").write_text("\n".join(lines))
     graph = read_graph(tmp_path / "graph.txt", attributes=tmp_path / "words.txt")

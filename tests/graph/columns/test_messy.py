@@ -12,7 +12,7 @@ import pytest
 
 from neural_brane import AttributedGraph
 from neural_brane.errors import GraphError, ReadingWarning
-from neural_brane.files.contents import inspect_nodes
+from neural_brane.files.contents import Report, inspect_nodes
 from neural_brane.files.tables import read_frame
 from neural_brane.graph import columns
 from neural_brane.graph.columns import infer_columns
@@ -242,7 +242,8 @@ def test_what_is_odd_is_one_warning_and_the_same_in_a_report(tmp_path):
         assert noun in line
         assert line in str(warning.message)
     table.write_parquet(tmp_path / "nodes.parquet")
-    report = inspect_nodes(tmp_path / "nodes.parquet", table["id"].to_numpy())
+    edges = Report(tmp_path / "edges.csv", "", ids=table["id"].to_numpy())
+    report = inspect_nodes(tmp_path / "nodes.parquet", edges)
     assert report.problems == odd
 
 

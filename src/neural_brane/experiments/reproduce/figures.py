@@ -68,23 +68,16 @@ def clustering(results: Results) -> Figure:
 def _method_bars(axes: Axes, cells: Sequence[Cell]) -> None:
     places = np.arange(len(cells))
     axes.barh(
-        places,
-        [one.mean for one in cells],
-        xerr=[one.sd for one in cells],
-        color=[GROUPS[one.group] for one in cells],
-        hatch=[HATCHES[one.group] for one in cells],
-        edgecolor="white",
-        linewidth=0,
-        error_kw={"ecolor": INK, "elinewidth": 1, "capsize": 2},
-    )
+        places, [one.mean for one in cells], xerr=[one.sd for one in cells],
+        color=[GROUPS[one.group] for one in cells], hatch=[HATCHES[one.group] for one in cells], edgecolor="white",
+        linewidth=0, error_kw={"ecolor": INK, "elinewidth": 1, "capsize": 2},
+    )  # fmt: skip
     for place, one in zip(places, cells, strict=True):
         end = one.mean + one.sd
         if one.comparable and one.published is not None:
             axes.plot([one.published] * 2, [place - 0.42, place + 0.42], color=INK, linewidth=2)
             end = max(end, one.published)
-        axes.annotate(
-            f"{one.mean:.3f}", (end, float(place)), (4, 0), va="center", fontsize=9, textcoords="offset points"
-        )
+        axes.annotate(f"{one.mean:.3f}", (end, place), (4, 0), va="center", fontsize=9, textcoords="offset points")
     axes.set_yticks(places, [one.heading for one in cells], fontsize=10)
     axes.invert_yaxis()
     axes.margins(x=0.16)

@@ -8,25 +8,11 @@ from pathlib import Path
 
 from neural_brane import __version__
 from neural_brane.experiments.page import Head, Section, listing, number, settings, table, text, write_page
+from neural_brane.experiments.reproduce import results as judged
 from neural_brane.experiments.reproduce.figures import INK
 from neural_brane.experiments.reproduce.plan import COLUMNS, DEFAULT, RELEASED, counterpart
-from neural_brane.experiments.reproduce.results import (
-    FAILS,
-    HOLDS,
-    INCONCLUSIVE,
-    SIGNIFICANCE,
-    SLACK,
-    Cell,
-    Duel,
-    Results,
-    best,
-    claims,
-    duels,
-    notes,
-)
+from neural_brane.experiments.reproduce.results import FAILS, HOLDS, INCONCLUSIVE, SLACK, Cell, Duel, Results, duels
 from neural_brane.experiments.tune import RUNS
-
-# The tables of the report, as HTML.
 
 NONE = "-"
 TUNED = "†"  # marks scores with tuned parameters
@@ -56,7 +42,7 @@ def score_table(results: Results, output: str) -> str:
     there = {name for name, *_ in cells}
     found = [results.find(output, name, dataset=one) for one in results.datasets(output) for name in MEASURES[output]]
     places = list(dict.fromkeys((one.dataset, one.measure, one.train) for some in found for one in some))
-    bests = [best([cells[name, *place] for name in there if (name, *place) in cells]) for place in places]
+    bests = [judged.best([cells[name, *place] for name in there if (name, *place) in cells]) for place in places]
     usual = max((one.runs for one in cells.values()), default=0)
     firsts = [k for k, place in enumerate(places) if k == 0 or places[k - 1][0] != place[0]]
     heads = [Head("method", "text")]
@@ -149,14 +135,10 @@ def data(results: Results) -> str:
     """Return the table of the datasets: sizes, connected components and digest."""
     names = ("name", "nodes", "edges", "attributes", "classes", "components", "largest_component", "digest")
     heads = [Head(name.replace("_", " "), "text" if name in ("name", "digest") else "number") for name in names]
-    rows = [
-        [
-            text(facts["name"]),
-            *(number(facts.get(name), f"{facts[name]:,}" if name in facts else NONE) for name in names[1:-1]),
-            text(facts["digest"]),
-        ]
-        for facts in results.data.values()
-    ]
+    rows = []
+    for facts in results.data.values():
+        counts = (number(facts.get(name), f"{facts[name]:,}" if name in facts else NONE) for name in names[1:-1])
+        rows.append([text(facts["name"]), *counts, text(facts["digest"])])
     return table(heads, rows)
 
 
@@ -166,10 +148,7 @@ def parameters(results: Results) -> str:
     seen: dict[tuple[str, str], Cell] = {}
     for one in results.find("classification", "macro_f1") + results.find("clustering", "nmi"):
         seen.setdefault((one.heading, one.dataset), one)
-    rows = [
-        [text(heading), text(dataset), text(settings(one.parameters), "long")]
-        for (heading, dataset), one in seen.items()
-    ]
+    rows = [[text(name), text(dataset), text(settings(it.parameters), "long")] for (name, dataset), it in seen.items()]
     return table(heads, rows)
 
 
@@ -196,8 +175,6 @@ def everything(results: Results) -> str:
     ]
     return listing(results.cells, columns)
 
-
-# The report: one page with all tables, figures and sentences.
 
 MARKS = {HOLDS: ("holds", "✓"), FAILS: ("fails", "✗"), INCONCLUSIVE: ("inconclusive", "?")}
 FIGURES = {
@@ -247,9 +224,7 @@ DUELS = (
 
 def write_report(results: Results, figures: dict[str, Path], path: Path, *, trainings: int) -> None:
     """Write the report; `figures` are the SVG files by name."""
-    quick = (
-        "This is a quick run: its trainings are tiny and only test the code. Its scores say nothing about the methods."
-    )
+    quick = "This is a quick run: its trainings are tiny and only test the code; its scores mean nothing."
     runs = max((one.runs for one in results.cells), default=0)
     write_page(
         path,
@@ -264,16 +239,10 @@ def write_report(results: Results, figures: dict[str, Path], path: Path, *, trai
 
 
 def _sections(results: Results, figures: dict[str, Path]) -> list[Section]:
-    drawn = [
-        Section(
-            name,
-            title,
-            f"<figure>{inline(figures[name])}<figcaption>{escape(caption)}</figcaption></figure>"
-            + (score_table(results, name) if name in MEASURES else ""),
-        )
-        for name, (title, caption) in FIGURES.items()
-        if name in figures
-    ]
+    drawn = []
+    for name, (title, caption) in ((name, words) for name, words in FIGURES.items() if name in figures):
+        figure = f"<figure>{inline(figures[name])}<figcaption>{escape(caption)}</figcaption></figure>"
+        drawn.append(Section(name, title, figure + (score_table(results, name) if name in MEASURES else "")))
     failed = "".join(
         f"<li>{escape(one['method'])} on {escape(one['dataset'])}, run {one['seed']}: {escape(one['failure'])}</li>"
         for one in results.failures
@@ -335,8 +304,8 @@ def _tiles(results: Results, trainings: int) -> list[tuple[str, str]]:
 
 
 def _claims(results: Results) -> str:
-    parts = [(*MARKS[one.verdict], one.headline, one.claim, one.evidence) for one in claims(results)]
-    parts += [("note", "i", "note", one.note, one.evidence) for one in notes(results)]
+    parts = [(*MARKS[one.verdict], one.headline, one.claim, one.evidence) for one in judged.claims(results)]
+    parts += [("note", "i", "note", one.note, one.evidence) for one in judged.notes(results)]
     items = [
         f'<li><span class="verdict {look}">{mark} {escape(headline)}</span>'
         f"<div><strong>{escape(statement)}</strong><p>{escape(evidence)}</p></div></li>"
@@ -344,16 +313,14 @@ def _claims(results: Results) -> str:
     ]
     lead = (
         "<p>A claimed difference holds if it is significant in every row (paired t-test over the runs, "
-        f"p &lt; {SIGNIFICANCE}). It does not hold if the opposite is significant in at least one row. Otherwise the "
-        "results are inconclusive. The brackets count the rows that show the claim significantly.</p>"
+        f"p &lt; {judged.SIGNIFICANCE}). It does not hold if the opposite is significant in at least one row. "
+        "Otherwise the results are inconclusive. The brackets count the rows that show the claim significantly.</p>"
     )
     return f'{lead}<ul class="claims">{"".join(items)}</ul>' if items else ""
 
 
 def _on_classes(results: Results) -> str:
-    other = [
-        f"{name} ({counterpart(name)})" for name in results.datasets("classification") if counterpart(name) != name
-    ]
+    other = [f"{one} ({counterpart(one)})" for one in results.datasets("classification") if counterpart(one) != one]
     note = f" The difference has no colour if the paper used another version of the graph: {', '.join(other)}."
     return (
         "Macro-F1 of logistic regression (C = 1, unscaled vectors), trained on a share of the nodes: the mean over "

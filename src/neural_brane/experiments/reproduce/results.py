@@ -144,32 +144,19 @@ def _cell(series: Series, records: list[Record], code: str, measure: str, train:
     reference = _published(series, measure, train)
     mean, column = float(np.mean(values)), series.column
     return Cell(
-        output=series.output,
-        dataset=series.dataset,
-        column=column.name,
-        method=column.method,
-        heading=column.heading if column.group != OURS else f"{OURS} ({column.heading})",
-        group=column.group,
-        measure=measure,
-        train=train,
-        setting=series.setting,
-        mean=round(mean, 6),
-        sd=round(Repeats(tuple(values)).sd, 6),
-        runs=len(values),
-        values=[round(value, 6) for value in values],
+        output=series.output, dataset=series.dataset, column=column.name, method=column.method,
+        heading=column.heading if column.group != OURS else f"{OURS} ({column.heading})", group=column.group,
+        measure=measure, train=train, setting=series.setting, mean=round(mean, 6),
+        sd=round(Repeats(tuple(values)).sd, 6), runs=len(values), values=[round(value, 6) for value in values],
         seconds=round(float(np.mean([record["seconds"] for record in records])), 3),
-        peak_mb=max(record["peak_mb"] for record in records),
-        published=reference,
+        peak_mb=max(record["peak_mb"] for record in records), published=reference,
         published_on=plan.counterpart(series.dataset) if reference is not None else "",
-        difference=None if reference is None else round(mean - reference, 6),
-        digest=records[0]["data"]["digest"],
+        difference=None if reference is None else round(mean - reference, 6), digest=records[0]["data"]["digest"],
         parameters=series.trainings[0].deciding_parameters(),
         versions=records[0]["machine"]["packages"] | {"python": records[0]["machine"]["python"]},
-        machine="; ".join(dict.fromkeys(machine_name(record["machine"]) for record in records)),
-        curve=curve,
-        tuned=series.tuned,
-        fingerprint=code,
-    )
+        machine="; ".join(dict.fromkeys(machine_name(record["machine"]) for record in records)), curve=curve,
+        tuned=series.tuned, fingerprint=code,
+    )  # fmt: skip
 
 
 def _published(series: Series, measure: str, train: float | None) -> float | None:
@@ -189,10 +176,7 @@ def read_json(path: Path) -> Results:
 
 
 def stale(results: Results) -> list[str]:
-    """Return the methods whose code has changed its results since some of their cells were computed.
-
-    Cells without a fingerprint are ignored.
-    """
+    """Return the methods that compute other results than some of their cells, if these have fingerprints."""
     known = {(one.method, one.fingerprint): one for one in results.cells if one.fingerprint}
     changed = (one.method for one in known.values() if fingerprint(one.method, one.parameters) != one.fingerprint)
     return list(dict.fromkeys(changed))
@@ -222,8 +206,6 @@ def write_csv(results: Results, path: Path) -> None:
         writer.writeheader()
         writer.writerows(rows)
 
-
-# Each row of the table compares Neural-Brane with its best rival and tests whether the difference is significant.
 
 SIGNIFICANCE = 0.01  # the paper's level of significance
 
@@ -367,26 +349,19 @@ def _shortfalls(results: Results) -> Iterator[Claim]:
             if one in low:
                 _, p = paired(one.values, [(one.published or 0.0) - SLACK] * one.runs)
                 outcomes[at] = "lost" if p is not None and p < SIGNIFICANCE else "open"
-        yield _judged(
-            f"Neural-Brane's scores (released recipe) are at most {SLACK} below the published ones.",
-            outcomes,
-            f"{len(cells) - len(low)} of {len(cells)} scores are."
-            + (f" Lower: {list_of_low}; significantly lower: {outcomes.count('lost')}." if low else ""),
-            "scores",
-        )
+        claim = f"Neural-Brane's scores (released recipe) are at most {SLACK} below the published ones."
+        lower = f" Lower: {list_of_low}; significantly lower: {outcomes.count('lost')}." if low else ""
+        yield _judged(claim, outcomes, f"{len(cells) - len(low)} of {len(cells)} scores are.{lower}", "scores")
 
 
 def _chance(results: Results) -> Iterator[Claim]:
     rows = [one for one in duels(results) if one.rivals == "methods of the paper" and one.p is not None]
     if rows:
         outcomes = [one.outcome for one in rows]
-        yield _judged(
-            f"The lead over the runner-up is statistically significant (paired t-test, p < {SIGNIFICANCE}).",
-            outcomes,
-            f"Neural-Brane is significantly ahead in {outcomes.count('won')} of {len(rows)} rows and significantly "
-            f"behind in {outcomes.count('lost')}. The test pairs runs with the same splits.",
-            "rows",
-        )
+        claim = f"The lead over the runner-up is statistically significant (paired t-test, p < {SIGNIFICANCE})."
+        ahead = f"Neural-Brane is significantly ahead in {outcomes.count('won')} of {len(rows)} rows"
+        behind = f"significantly behind in {outcomes.count('lost')}. The test pairs runs with the same splits."
+        yield _judged(claim, outcomes, f"{ahead} and {behind}", "rows")
 
 
 def _pairs(results: Results) -> Iterator[Claim]:
@@ -399,12 +374,9 @@ def _pairs(results: Results) -> Iterator[Claim]:
         ]
         if rows:
             lead = sum(row.difference for row in rows) / len(rows)
-            yield _judged(
-                f"{rows[0].ours.heading} is better than {rows[0].rival.heading}.",
-                [row.outcome for row in rows],
-                f"It is ahead in {_leads(rows)}; the mean difference is {lead:+.3f}." + _gains(rows),
-                "rows",
-            )
+            claim = f"{rows[0].ours.heading} is better than {rows[0].rival.heading}."
+            evidence = f"It is ahead in {_leads(rows)}; the mean difference is {lead:+.3f}.{_gains(rows)}"
+            yield _judged(claim, [row.outcome for row in rows], evidence, "rows")
 
 
 def _gains(rows: Sequence[Duel]) -> str:
@@ -432,13 +404,10 @@ def _clustering(results: Results) -> Iterator[Claim]:
         if baselines and best(baselines).mean > first.mean:
             also += f" The attribute baseline {best(baselines).heading} has {best(baselines).mean:.4f}."
         source = f" (published: {first.published:.4f})" if first.published is not None and first.comparable else ""
-        yield Claim(
-            ("" if dataset in CLUSTERED else "(Not in the paper, which clusters citeseer and Arnetminer only) ")
-            + f"Neural-Brane's clusters have the best NMI on {dataset}.",
-            verdict([row.outcome]),
-            f"NMI {first.mean:.4f}{source}; the best competitor, {rival.heading}, has {rival.mean:.4f}, "
-            f"so Neural-Brane's is {apart}{_unsure(row)}." + also,
-        )
+        here = "" if dataset in CLUSTERED else "(Not in the paper, which clusters citeseer and Arnetminer only) "
+        claim = f"{here}Neural-Brane's clusters have the best NMI on {dataset}."
+        found = f"NMI {first.mean:.4f}{source}; the best competitor, {rival.heading}, has {rival.mean:.4f},"
+        yield Claim(claim, verdict([row.outcome]), f"{found} so Neural-Brane's is {apart}{_unsure(row)}.{also}")
 
 
 def _lead_in_clusters(results: Results) -> Iterator[Claim]:
@@ -449,12 +418,10 @@ def _lead_in_clusters(results: Results) -> Iterator[Claim]:
             ours = results.find("clustering", "nmi", dataset=dataset, column=RELEASED)
             theirs = results.find("clustering", "nmi", dataset=dataset, column=name)
             if ours and theirs:
-                yield Claim(
-                    f"On {dataset} the NMI of Neural-Brane's clusters is {lead:.1%} above that of {theirs[0].heading}.",
-                    INCONCLUSIVE,
-                    f"Here the NMI is {ours[0].mean:.4f} and {theirs[0].mean:.4f}, but on another version of the "
-                    "graph, and the paper does not print the two scores.",
-                )
+                rival, why = theirs[0].heading, "and the paper does not print the two scores."
+                claim = f"On {dataset} the NMI of Neural-Brane's clusters is {lead:.1%} above that of {rival}."
+                evidence = f"Here the NMI is {ours[0].mean:.4f} and {theirs[0].mean:.4f}, but on another version of the"
+                yield Claim(claim, INCONCLUSIVE, f"{evidence} graph, {why}")
 
 
 def _dimension(results: Results) -> Iterator[Claim]:
@@ -468,18 +435,12 @@ def _dimension(results: Results) -> Iterator[Claim]:
         rise, after = duel(middle, low), duel(high, middle)
         outcomes.append("lost" if after.significant else rise.outcome)
         widths = [one.setting["dim"] for one in (low, middle, high)]
-        changes.append(
-            f"{dataset}: {rise.difference:+.3f} from {widths[0]} to {widths[1]}{_unsure(rise)}, "
-            f"{after.difference:+.3f} from there to {widths[2]}{_unsure(after)}"
-        )
+        found = f"{dataset}: {rise.difference:+.3f} from {widths[0]} to {widths[1]}{_unsure(rise)},"
+        changes.append(f"{found} {after.difference:+.3f} from there to {widths[2]}{_unsure(after)}")
     if changes:
         held = f"It rises significantly and then does not change significantly on {outcomes.count('won')} of"
-        yield _judged(
-            "Macro-F1 first rises with the dimension and then stays level.",
-            outcomes,
-            f"{held} {len(changes)} graphs. {'; '.join(changes)}.",
-            "graphs",
-        )
+        evidence = f"{held} {len(changes)} graphs. {'; '.join(changes)}."
+        yield _judged("Macro-F1 first rises with the dimension and then stays level.", outcomes, evidence, "graphs")
 
 
 def _convergence(results: Results) -> Iterator[Claim]:
@@ -504,24 +465,18 @@ def _pooling(results: Results) -> Iterator[Claim]:
         if all(pair):
             rows.append(duel(pair[0][0], pair[1][0]))
     if rows:
-        pairs = "; ".join(
-            f"{row.dataset}: {row.ours.mean:.4f} against {row.rival.mean:.4f}{_unsure(row)}" for row in rows
-        )
-        yield _judged(
-            "Max pooling is better than sum pooling.", [row.outcome for row in rows], f"At 70 %: {pairs}.", "graphs"
-        )
+        pairs = (f"{row.dataset}: {row.ours.mean:.4f} against {row.rival.mean:.4f}{_unsure(row)}" for row in rows)
+        claim, evidence = "Max pooling is better than sum pooling.", f"At 70 %: {'; '.join(pairs)}."
+        yield _judged(claim, [row.outcome for row in rows], evidence, "graphs")
 
 
 def _time(results: Results) -> Iterator[Claim]:
     for one in results.find("classification", "macro_f1", column="graphsage", train=0.7):
         other = plan.counterpart(one.dataset)
         if other != one.dataset and plan.macro_f1("graphsage", other) is None:
-            yield Claim(
-                f"GraphSAGE does not finish on {one.dataset} within two days on 64 cores.",
-                INCONCLUSIVE,
-                f"Here it took {one.seconds:,.0f} seconds on {'a GPU' if one.on_gpu else 'one core'}, with our own "
-                "implementation and on the smaller version of the graph.",
-            )
+            claim = f"GraphSAGE does not finish on {one.dataset} within two days on 64 cores."
+            took = f"Here it took {one.seconds:,.0f} seconds on {'a GPU' if one.on_gpu else 'one core'}, with our own"
+            yield Claim(claim, INCONCLUSIVE, f"{took} implementation and on the smaller version of the graph.")
 
 
 def _leads(rows: Sequence[Duel]) -> str:
@@ -545,9 +500,6 @@ def _losses(rows: Sequence[Duel]) -> str:
 
 def _unsure(row: Duel) -> str:
     return "" if row.significant else " (not significant)"
-
-
-# Notes: which recipe the paper used, how the competitors' scores compare with the published ones, and its graphs.
 
 
 @dataclass(frozen=True, slots=True)
@@ -586,11 +538,8 @@ def _recipes(results: Results) -> Iterator[Note]:
 
 def _competitors(results: Results) -> Iterator[Note]:
     """Compare the competitors' scores with the published ones, the likely reason for a different ranking."""
-    cells = [
-        one
-        for one in results.find("classification", "macro_f1")
-        if one.comparable and one.group not in (OURS, ATTRIBUTES)
-    ]
+    cells = [one for one in results.find("classification", "macro_f1") if one.comparable]
+    cells = [one for one in cells if one.group not in (OURS, ATTRIBUTES)]
     if cells:
         differences = {one.heading: one.difference or 0.0 for one in sorted(cells, key=lambda one: one.difference or 0)}
         most, difference = list(differences.items())[-1]
@@ -630,10 +579,8 @@ def _versions(results: Results) -> Iterator[Note]:
             continue
         components, there = "", results.data.get(other, {})
         if "components" in facts:
-            components = (
-                f" It has {facts['components']:,} connected components, the largest with "
-                f"{facts['largest_component']:,} nodes"
-            )
+            largest = f"the largest with {facts['largest_component']:,} nodes"
+            components = f" It has {facts['components']:,} connected components, {largest}"
             if "components" in there:
                 components += f" (the paper's version: {there['components']:,} and {there['largest_component']:,})"
             components += ", so random walks reach only a small part of it."

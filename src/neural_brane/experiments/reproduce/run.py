@@ -54,10 +54,7 @@ def prepare(
 def reproduce(
     work: Work, *, jobs: int = 1, watch: Callable[[FinishedCall[Training]], None] = lambda ended: None
 ) -> Results:
-    """Compute the missing trainings, `jobs` at a time, and write all results beside the folder of trainings.
-
-    `watch` is called with each training as it ends. The results name failed trainings and leave them out of the means.
-    """
+    """Compute the missing trainings, `jobs` at a time, and write all results, which name failed trainings."""
     if any(training.parameters.get("device") == "cuda" for training in work.missing):
         resolve("cuda")  # if there is no GPU, raise one error instead of one per training
     failed: dict[int, dict[str, Any]] = {}

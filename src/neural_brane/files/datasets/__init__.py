@@ -19,28 +19,16 @@ from typing import Any, Unpack
 import numpy as np
 
 from neural_brane.errors import DatasetError, GraphError
+from neural_brane.files import nodes as node_files
 from neural_brane.files.graphs.formats import TEXT, find_format, read_graph
-from neural_brane.files.nodes import (
-    Kind,
-    ReadOptions,
-    Targets,
-    label_kind,
-    label_lines,
-    label_series,
-    read_file_lines,
-    read_label_lines,
-    read_label_table,
-    to_targets,
-)
+from neural_brane.files.nodes import Kind, ReadOptions, Targets, label_kind, label_lines, label_series, to_targets
 from neural_brane.files.nodes import read_labels as read_label_file
 from neural_brane.files.reading import STANDARD_INPUT
-from neural_brane.files.storage import atomic
+from neural_brane.files.storage import atomic, exists
 from neural_brane.files.tables import is_table
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import Duplicates, SelfLoops
 from neural_brane.graph.synthetic import synthetic
-
-# The file registry.toml describes each dataset.
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +98,8 @@ def fetch(dataset: Dataset, file: File) -> Path:
         return path
     if state == "cached" and file.address:
         return _download(dataset, file)
-    raise DatasetError(
-        f"{path}: the file has {digest(path, file.hash)}, but dataset '{dataset.name}' expects {file.hash}; "
-        "replace it by the published file, or remove it"
-    )
+    found = f"{path}: the file has {digest(path, file.hash)}, but dataset '{dataset.name}' expects {file.hash};"
+    raise DatasetError(f"{found} replace it by the published file, or remove it")
 
 
 def digest(path: Path, like: str) -> str:
@@ -161,9 +147,8 @@ def _download(dataset: Dataset, file: File) -> Path:
     except (OSError, KeyError, tarfile.TarError) as error:
         text = str(error)  # messages of network libraries are long
         reason = f"{type(error).__name__}: {text if len(text) < 100 else text[:97] + '...'}"
-        raise DatasetError(
-            _absent(dataset, file, f"and could not be downloaded from {file.address} ({reason})")
-        ) from error
+        why = f"and could not be downloaded from {file.address} ({reason})"
+        raise DatasetError(_absent(dataset, file, why)) from error
     return target
 
 
@@ -190,10 +175,8 @@ def _retrieve(file: File, draft: Path, largest: int = LARGEST) -> None:
 def _absent(dataset: Dataset, file: File, why: str) -> str:
     own = _own(dataset, file)
     setting = "" if own else f", or set {FOLDER_VARIABLE} to a folder that has {dataset.name}/{file.name}"
-    return (
-        f"dataset '{dataset.name}' needs {file.name} ({file.hash}), which is not here {why}; "
-        f"put it in {(own or _cached(dataset, file)).parent}{setting}"
-    )
+    advice = f"put it in {(own or _cached(dataset, file)).parent}{setting}"
+    return f"dataset '{dataset.name}' needs {file.name} ({file.hash}), which is not here {why}; {advice}"
 
 
 __all__ = ["Listing", "list_datasets", "load", "read", "read_labels", "read_targets", "source_files", "synthetic"]
@@ -245,7 +228,7 @@ def load(name: str, *, duplicates: Duplicates = "max", self_loops: SelfLoops = "
     if name not in registry():
         raise DatasetError(f"there is no dataset '{name}'{_hint(name, 'choose from')}")
     dataset = registry()[name]
-    paths = {}
+    paths: Any = {}
     for file in dataset.files:
         try:
             paths[file.role] = fetch(dataset, file)
@@ -253,13 +236,7 @@ def load(name: str, *, duplicates: Duplicates = "max", self_loops: SelfLoops = "
             if not file.optional or find(dataset, file)[1] is not None:
                 raise
             warnings.warn(f"'{name}' is loaded without its {file.role}: {error}", stacklevel=2)
-    graph = read_graph(
-        paths["graph"],
-        attributes=paths.get("attributes"),
-        labels=paths.get("labels"),
-        duplicates=duplicates,
-        self_loops=self_loops,
-    )
+    graph = read_graph(paths.pop("graph"), **paths, duplicates=duplicates, self_loops=self_loops)
     labels = graph.labels
     if labels is not None and dataset.label_separator:
         labels = np.array([label.partition(dataset.label_separator)[0] for label in labels.tolist()])
@@ -287,10 +264,8 @@ def read(source: str | Path, /, **options: Unpack[ReadOptions]) -> AttributedGra
             if given is not None and what not in rules:
                 raise DatasetError(f"dataset '{name}' has its own {what}; leave out {given}")
         return load(name, **rules)
-    if name != STANDARD_INPUT and not Path(source).exists():
-        raise DatasetError(
-            f"'{name}' is neither a file nor a dataset{_hint(name, 'give the path of a graph file, or one of')}"
-        )
+    if name != STANDARD_INPUT and not exists(source, DatasetError):
+        raise DatasetError(f"'{name}' is neither a file nor a dataset{_hint(name, 'give a path of a graph, or')}")
     if Path(source).suffix == ".brane":
         raise DatasetError(f"{name}: is a model, not a graph; give the graph to which it was fitted")
     return read_graph(source, **options)
@@ -325,7 +300,7 @@ def read_labels(
     """
     path = Path(source)
     if _is_label_table(path, id, label):
-        return read_label_table(path, id=id, label=label)
+        return node_files.read_label_table(path, id=id, label=label)
     return read_label_file(path) if _is_label_file(path) else _graph_labels(source)
 
 
@@ -360,7 +335,7 @@ def read_targets(
         known = labels != ""
         lines = label_lines(str(source), ids[known], label_series(labels[known]))
         return (ids, labels) if kind in (None, "class") else to_targets(lines, kind, separator)
-    lines = read_label_lines(path, id=id, label=label) if table else read_file_lines(path)
+    lines = node_files.read_label_lines(path, id=id, label=label) if table else node_files.read_file_lines(path)
     kind = kind or ("several" if separator else label_kind(lines))
     # The reader of classes names the line in its errors.
     return read_labels(source, id=id, label=label) if kind == "class" else to_targets(lines, kind, separator)
@@ -383,10 +358,7 @@ def _graph_labels(source: str | Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def list_datasets() -> list[Listing]:
-    """Return all datasets and the state of their files, without opening any file.
-
-    The state is "in the package", "here" (in the folder NEURAL_BRANE_DATA), "cached" or "not downloaded".
-    """
+    """Return all datasets and where their files are: "in the package", "here", "cached" or "not downloaded"."""
     listed = []
     order = ["not downloaded", "cached", "here", "in the package"]
     for one in registry().values():

@@ -49,10 +49,7 @@ STANDARD = {"graphml": "http://graphml.graphdrawing.org/xmlns", "gexf": "http://
 
 
 class ParsedFile(NamedTuple):
-    """The content of a file: the NetworkX graph, the key of labels, and names of nodes, None if there are none.
-
-    `labelled` is True if the file declares labels, even if no node has one.
-    """
+    """The content of a file; `labelled` is True if it declares labels, even if no node has one."""
 
     graph: Any
     label: str
@@ -160,9 +157,7 @@ def _parse(path: Path, kind: str, parse: Callable[[Any], Any]) -> Any:
         place = re.search(r"at \((\d+), \d+\)", reason)
         line = f":{place[1]}" if place else ""
         name = "" if type(error).__name__ == "NetworkXError" else f"{type(error).__name__}: "
-        raise GraphError(
-            f"{path}{line}: cannot be read as {kind} ({name}{reason}); correct it, or write it again"
-        ) from None
+        raise GraphError(f"{path}{line}: cannot be read as {kind} ({name}{reason}); correct or rewrite it") from None
 
 
 class _Scan:
@@ -176,10 +171,13 @@ class _Scan:
         self.declared: set[str] = set()  # names of keys
         self.about: dict[str, str] = {}  # data about the graph in GEXF files of earlier versions
         self.directed = self.drawn = self.odd = False  # drawn by yEd; odd if `standard` must rewrite elements
-        self.graphs, self.title, self.options = 0, "", ""
+        self.graphs, self.title = 0, ""
+        self.options: list[str] = []
         self.parser = expat.ParserCreate(namespace_separator=" ")
         self.parser.StartElementHandler, self.parser.EndElementHandler = self.start, self.end
-        self.parser.StartDoctypeDeclHandler = self.refuse_doctype
+        self.parser.StartDoctypeDeclHandler = lambda *_: self.fail(
+            "found a document type (<!DOCTYPE …>), which can include other files or endless text; remove it"
+        )
         try:
             self.parser.Parse(data, True)
         except expat.ExpatError as error:
@@ -194,9 +192,6 @@ class _Scan:
 
     def fail(self, message: str) -> NoReturn:
         raise GraphError(f"{self.path}:{self.parser.CurrentLineNumber}: {message}")
-
-    def refuse_doctype(self, *_: Any) -> None:
-        self.fail("found a document type (<!DOCTYPE …>), which can include other files or endless text; remove it")
 
     def start(self, qualified: str, given: dict[str, str]) -> None:
         name = qualified.rpartition(" ")[2]
@@ -224,17 +219,14 @@ class _Scan:
         elif name == "attvalue" and "value" not in given:
             self.fail("the value of an attribute is missing; write it, or remove the <attvalue>")
         elif name == "options" and self.title == ATTRIBUTES:
-            self.parser.CharacterDataHandler = self.take_options
+            self.parser.CharacterDataHandler = self.options.append
         self.open.append(name)
 
     def end(self, _: str) -> None:
         if self.open.pop() == "options":
             self.parser.CharacterDataHandler = None
-            if self.options.startswith("["):
-                self.about[NAMES] = self.options
-
-    def take_options(self, text: str) -> None:
-        self.options += text
+            if (options := "".join(self.options)).startswith("["):
+                self.about[NAMES] = options
 
     def take_edge(self, given: dict[str, str]) -> None:
         if "source" not in given or "target" not in given:
@@ -311,10 +303,7 @@ def _ids(words: list[Any], kind: str | None) -> np.ndarray:
 def _attributes(
     path: Path, data: NodeData, ids: np.ndarray, names: Any, label: str
 ) -> tuple[sparse.csr_array, np.ndarray, Encoder | None]:
-    """Return the attributes under our own key; without that key, encode the data under all other keys but `label`.
-
-    names: the list of attribute names, which only our own files have.
-    """
+    """Return the attributes under our own key; without it, encode the data under all other keys but `label`."""
     keys, texts = [key for key in data.names() if key != label], data.column(ATTRIBUTES)
     bags = [_bag(text) for text in texts]
     if names is None and (None in bags or all(text is None for text in texts)):
@@ -323,9 +312,8 @@ def _attributes(
         warnings.warn(f"{path}: nodes have data beside '{ATTRIBUTES}'; ignored {', '.join(others[:5])}", stacklevel=5)
     if None in bags:
         at = bags.index(None)
-        raise GraphError(
-            f"the attributes of node {ids[at].item()!r} are {str(texts[at])[:40]!r}; they must be a JSON list or object"
-        )
+        advice = "they must be a JSON list or object"
+        raise GraphError(f"the attributes of node {ids[at].item()!r} are {str(texts[at])[:40]!r}; {advice}")
     if names is None:
         known = {node: bag for node, bag in zip(ids.tolist(), bags, strict=True) if bag}
         return *attribute_matrix(known, None, ids), None
@@ -411,9 +399,7 @@ def _to_networkx(graph: AttributedGraph, label: str) -> Any:
     names = json.dumps(graph.attribute_names.tolist(), ensure_ascii=False)
     made = networkx.Graph(**{IDS: "integers" if graph.ids.dtype.kind == "i" else "strings", NAMES: names})
     ids = graph.ids.tolist()
-    made.add_nodes_from(
-        (node, {ATTRIBUTES: bag} if bag else {}) for node, bag in zip(ids, spell_bags(graph), strict=True)
-    )
+    made.add_nodes_from((at, {ATTRIBUTES: bag} if bag else {}) for at, bag in zip(ids, spell_bags(graph), strict=True))
     if graph.labels is not None:
         networkx.set_node_attributes(made, dict(zip(ids, graph.labels.tolist(), strict=True)), label)
     entries = sparse.triu(graph.adjacency).tocoo()
@@ -428,9 +414,7 @@ def _check_xml(path: Path, made: Any, forbidden: re.Pattern[str]) -> None:
     for node, values in made.nodes(data=True):
         found = FORBIDDEN.search(str(node)) or next(filter(None, map(forbidden.search, values.values())), None)
         if found:
-            raise GraphError(
-                f"{path}: XML does not allow the character {found.group()!r} in {found.string[:60]!r}; write .npz"
-            )
+            raise GraphError(f"{path}: XML lacks the character {found.group()!r} in {found.string[:60]!r}; write .npz")
 
 
 def spell_bags(graph: AttributedGraph) -> list[str]:

@@ -1,34 +1,21 @@
-"""Read graphs from text: edges with optional files of attributes and labels, and the two files of LINQS.
-
-The comment above `read_graph_text` specifies the text format.
-"""
+"""Read graphs from text: edges with optional files of attributes and labels, and the two files of LINQS."""
 
 from __future__ import annotations
 
 import re
 import warnings
 from pathlib import Path
-from typing import Any, Never, Unpack
+from typing import Never, Unpack
 
 import numpy as np
 from scipy import sparse
 
 from neural_brane.errors import GraphError, ReadingWarning
+from neural_brane.files import tables
 from neural_brane.files.graphs.edge_table import EdgeOptions, Edges, read_edge_table
 from neural_brane.files.nodes import parse_rows, read_pairs, to_array, to_matrix
 from neural_brane.files.reading import HEAD, Unpacked, check_count, recognise
-from neural_brane.files.tables import (
-    NAMED,
-    SAMPLE,
-    TYPED,
-    fail,
-    find_separator,
-    read_table,
-    read_text,
-    split_records,
-    stem,
-    table_suffix,
-)
+from neural_brane.files.tables import fail, read_table, read_text, stem
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import Rules, assemble
 from neural_brane.graph.build import attribute_matrix, canonical
@@ -45,7 +32,7 @@ def read_edges(path: Path, **options: Unpack[EdgeOptions]) -> Edges:
     with Unpacked(path, "graph file") as file:
         content = recognise(file.head(HEAD))
         given = any(value is not None for value in options.values())
-        if content.kind in TYPED or (content.kind == "text" and (given or is_separated(path, content.text))):
+        if content.kind in tables.TYPED or (content.kind == "text" and (given or is_separated(path, content.text))):
             return read_edge_table(file, **options)
         if given:
             raise GraphError(f"{path}: the graph file is {content.kind}, not a table; leave out the column options")
@@ -53,21 +40,17 @@ def read_edges(path: Path, **options: Unpack[EdgeOptions]) -> Edges:
 
 
 def is_separated(path: Path, text: str) -> bool:
-    """Return whether text is a table with a separator, rather than lines of words.
-
-    Both `ann,bob` and `ann bob` are lines of words. The text is a table if the suffix of the file says so, if fields
-    contain spaces or quotes, or if the first line holds the titles of two columns.
-    """
-    text = "\n".join(line for line in text.split("\n")[:SAMPLE] if not line.lstrip().startswith("#"))
-    suffix = table_suffix(path)
-    separator = find_separator(text, NAMED.get(suffix, ()))
+    """Return whether text is a table with a separator, rather than lines of words such as `ann,bob` or `ann bob`."""
+    text = "\n".join(line for line in text.split("\n")[: tables.SAMPLE] if not line.lstrip().startswith("#"))
+    suffix = tables.table_suffix(path)
+    separator = tables.find_separator(text, tables.NAMED.get(suffix, ()))
     if separator is None:
         return False
-    rows = split_records(text, separator)
+    rows = tables.split_records(text, separator)
     spaced = any(" " in field and re.search(r"[^\W\d]", field) for row in rows for field in row)
     words = [re.findall(r"[^\s,]+", line) for line in text.split("\n") if line.strip()]
     inside = {word.count(separator) for line in words for word in line}
-    if suffix in NAMED or '"' in text or known_pair(rows[0]) or (spaced and inside != {1}):
+    if suffix in tables.NAMED or '"' in text or known_pair(rows[0]) or (spaced and inside != {1}):
         return True
     return any(len(line) not in (2, 3) for line in words)
 
@@ -94,8 +77,7 @@ def _read_lines(file: Unpacked) -> Edges:
         codes, ids = numbers, np.arange(nodes)
     else:
         codes, ids = encode(numbers.ravel())
-    unnamed = 0 if nodes is None else nodes - len(ids)
-    if unnamed < 0:
+    if (unnamed := 0 if nodes is None else nodes - len(ids)) < 0:
         fail(path, header, f"the header announces {nodes} nodes, but the file names {len(ids)}; correct the header")
     linked = table["v"].is_not_null()
     codes = codes.reshape(-1, 2)[linked.to_numpy()]
@@ -110,10 +92,8 @@ def _read_lines(file: Unpacked) -> Edges:
 
 def header_warning(path: Path, nodes: int, edges: int) -> str:
     """Return a warning that the header could be an edge: it counts more nodes than the lines below it name."""
-    return (
-        f"{path}: the first line, '{nodes} {edges}', is read as a header: {nodes} nodes, 0 to {nodes - 1}, and "
-        f"{edges} edges; if it is an edge, move it further down"
-    )
+    counts = f"{nodes} nodes, 0 to {nodes - 1}, and {edges} edges; if it is an edge, move it further down"
+    return f"{path}: the first line, '{nodes} {edges}', is read as a header: {counts}"
 
 
 def refuse_header(path: Path, line: int, announced: int, follow: int) -> Never:
@@ -126,9 +106,7 @@ def _numbers(table: pl.DataFrame) -> np.ndarray | None:
     """Return the ids (lines, 2) as integers, or None if some id is a name; a node without edges is both ends."""
     if not (all_integers(table["u"]) and all_integers(table["v"])):
         return None
-    first = table["u"].cast(int).to_numpy()
-    second = table["v"].fill_null(table["u"]).cast(int).to_numpy()
-    return np.stack([first, second], axis=1)
+    return np.stack([ids.cast(int).to_numpy() for ids in (table["u"], table["v"].fill_null(table["u"]))], axis=1)
 
 
 def _header(path: Path, table: pl.DataFrame, numbers: np.ndarray | None) -> int | None:
@@ -150,14 +128,9 @@ def _header(path: Path, table: pl.DataFrame, numbers: np.ndarray | None) -> int 
     return None
 
 
-def _first(table: pl.DataFrame) -> dict[str, Any] | None:
-    """Return the first row, if there is one."""
-    return table.row(0, named=True) if len(table) else None
-
-
 def _check_columns(path: Path, table: pl.DataFrame) -> None:
     """Refuse lines that are too long, files where only some edges have weights, and files without edges."""
-    if bad := _first(table.filter(pl.col("more").is_not_null())):
+    if bad := next(table.filter(pl.col("more").is_not_null()).iter_rows(named=True), None):
         words = " ".join(str(bad[column]) for column in ("u", "v", "weight", "more"))
         fail(path, bad["line"], f"the line has more than three columns ('{words}'); {EXPECTED}")
     edges = table.filter(pl.col("v").is_not_null())
@@ -174,7 +147,7 @@ def _check_columns(path: Path, table: pl.DataFrame) -> None:
 def _check_kinds(path: Path, table: pl.DataFrame, nodes: int | None) -> None:
     """Refuse column titles, missing ids and, under a header, names among numbers."""
     for end in ("u", "v"):
-        if bad := _first(table.filter(pl.col(end).is_in(MISSING))):
+        if bad := next(table.filter(pl.col(end).is_in(MISSING)).iter_rows(named=True), None):
             fail(path, bad["line"], f"'{bad[end]}' means a missing value, and an edge needs two nodes; remove the line")
     first = table.row(0, named=True)
     if nodes is None and len(first["u"]) > 1 and known_pair([first["u"], first["v"] or ""]):
@@ -281,13 +254,9 @@ def _all_ids(path: Path, edges: Edges, named: list[list[str]]) -> np.ndarray:
 
 
 def read_linqs(cites: Path, content: Path, rules: Rules) -> AttributedGraph:
-    """Read a .cites file and its .content file, which gives the order of the papers.
-
-    Ids are strings, because LINQS mixes numbers and names. Attributes are numbered by column.
-    """
+    """Read a .cites file and its .content file, which gives the order of the papers; ids are strings."""
     ids, attributes, labels = _read_content(content)
-    ends = _read_cites(cites, content, ids)
-    adjacency = assemble(ends, None, len(ids), rules)
+    adjacency = assemble(_read_cites(cites, content, ids), None, len(ids), rules)
     if adjacency.nnz == 0:
         raise GraphError(f"{cites}: every paper cites only itself; keep self-loops or add edges")
     return AttributedGraph(adjacency, attributes, ids, np.arange(attributes.shape[1]), labels, cites.stem)

@@ -7,50 +7,26 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 import numpy as np
 from numba import njit
 
 from neural_brane.errors import GraphError
 from neural_brane.files.reading import LINE_FEED, Block, Unpacked
-from neural_brane.files.tables import FrameFile, TableReader, column_names, parse_block, read_frame
-from neural_brane.graph.frames import (
-    EdgeColumns,
-    Place,
-    column_weights,
-    edge_columns,
-    id_column,
-    name_two_kinds,
-    number_ends,
-    refuse_shared_ids,
-    side_by_side,
-)
+from neural_brane.files.tables import Dialect, FrameFile, TableReader, column_names, parse_block, read_frame
+from neural_brane.graph import frames
+from neural_brane.graph import numbering as numbered
+from neural_brane.graph.frames import EdgeColumns, Place, column_weights, edge_columns, id_column, name_two_kinds
 from neural_brane.graph.ids import MISSING, WHOLE, all_integers, as_integers
 from neural_brane.graph.lazy import pl
-from neural_brane.graph.numbering import (
-    PADDING,
-    Names,
-    Numbering,
-    first_mark,
-    load_word,
-    marks,
-    names_in_bytes,
-    renumber,
-)
-
-if TYPE_CHECKING:
-    from neural_brane.files.tables import Dialect
+from neural_brane.graph.numbering import PADDING, Names, Numbering, first_mark, load_word, marks, names_in_bytes
 
 SPACE = ord(" ")
 
 
 class ColumnOptions(TypedDict, total=False):
-    """Options for the columns of edges; each column is recognised if left out.
-
-    `source`, `target` and `weight` name columns, or give their position from 0. `same_ids` is True if both columns name
-    nodes of one kind.
-    """
+    """Columns of edges by name or position, recognised if left out; `same_ids`: both name nodes of one kind."""
 
     source: str | int | None
     target: str | int | None
@@ -64,26 +40,9 @@ class EdgeOptions(ColumnOptions, total=False):
     header: bool | None
 
 
-def split_fields(block: Block, separator: str, columns: int, chosen: tuple[int, int]) -> Names | None:
-    """Return the two chosen fields of every record, or None if some record is not plain.
-
-    A plain record has `columns` fields and no quotes; its chosen fields are neither empty nor next to a space.
-    """
-    data, records = block.data, block.lines
-    raw = np.frombuffer(data + PADDING, np.uint8)
-    starts, ends = np.empty(2 * records, np.int64), np.empty(2 * records, np.int64)
-    if not find_fields(raw, len(data), (ord(separator), columns, *chosen), starts, ends):
-        return None
-    return Names(raw, starts, ends)
-
-
 @njit(nogil=True, cache=True)
 def find_fields(data, size, form, starts, ends):
-    """Write into `starts` and `ends`, (2 records,) int64, where two fields per record begin and end.
-
-    data (bytes,) uint8 ends with `PADDING`; form has the separator, the number of columns and the two columns. Returns
-    whether all records are plain.
-    """
+    """Write where two fields per record begin and end to `starts` and `ends`; return whether all are plain."""
     separator, columns, source, target = form
     at, record = 0, 0
     while at < size:
@@ -133,7 +92,7 @@ def read_edge_blocks(reader: TableReader, columns: ColumnOptions) -> Edges:
     ids, ends = _as_numbers(ids, ends)
     if not columns.get("same_ids") and name_two_kinds(*chosen.names[:2]):
         shared = np.intersect1d(ends[0::2], ends[1::2])
-        refuse_shared_ids(ids[shared].tolist(), chosen.names, places[0][1])
+        frames.refuse_shared_ids(ids[shared].tolist(), chosen.names, places[0][1])
     weight = np.concatenate(weights) if weights else None
     return _edges(reader, chosen, ids, ends.reshape(-1, 2), weight)
 
@@ -157,7 +116,7 @@ def _as_numbers(ids: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarr
         order = np.argsort(numbers)
         rank = np.empty(len(order), np.int32)
         rank[order] = np.arange(len(order))
-        renumber(ends, rank)
+        numbered.renumber(ends, rank)
         return numbers[order], ends
     sides = []
     for at in (0, 1):
@@ -167,7 +126,7 @@ def _as_numbers(ids: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarr
         sides.append(id_column(spelled.gather(ends[at::2]), Place("edges")))
     if sides[0].dtype != sides[1].dtype:
         sides = [side.cast(pl.String) for side in sides]
-    ends, ids = number_ends(*sides)
+    ends, ids = frames.number_ends(*sides)
     return ids, ends.ravel()
 
 
@@ -195,14 +154,18 @@ def read_block(reader: TableReader, block: Block, dialect: Dialect, chosen: Edge
     place = Place(str(reader.path), block.line)
     names = None
     if b'"' not in block.data:
-        names = split_fields(block, dialect.separator, dialect.columns, (titles.index(source), titles.index(target)))
+        raw = np.frombuffer(block.data + PADDING, np.uint8)
+        form = (ord(dialect.separator), dialect.columns, titles.index(source), titles.index(target))
+        starts, ends = np.empty(2 * block.lines, np.int64), np.empty(2 * block.lines, np.int64)
+        if find_fields(raw, len(block.data), form, starts, ends):
+            names = Names(raw, starts, ends)
     if names is not None and weight is None:
         return names, place, None
     frame, lines = parse_block(reader.path, block, dialect)
     place = Place(str(reader.path), block.line, lines)
     if names is None:
         edge_columns(frame, place, source=source, target=target)  # Refuses missing ids.
-        names = names_in_bytes(side_by_side(frame[source], frame[target]))
+        names = names_in_bytes(frames.side_by_side(frame[source], frame[target]))
     return names, place, None if weight is None else column_weights(frame[weight], place)
 
 
@@ -215,11 +178,8 @@ def _check_missing(ids: np.ndarray, ends: np.ndarray, places: list[tuple[int, Pl
     row, word = at // 2, ids[bad[0]]
     for rows, place in places:
         if row < rows:
-            raise place.error(
-                row,
-                f"column '{chosen.names[at % 2]}' holds '{word}', which means a missing value, and an edge needs two "
-                "nodes; fill it in, or remove the row",
-            )
+            found = f"column '{chosen.names[at % 2]}' holds '{word}', which means a missing value,"
+            raise place.error(row, f"{found} and an edge needs two nodes; fill it in, or remove the row")
         row -= rows
 
 
@@ -249,11 +209,12 @@ class Edges:
 def read_edge_table(file: Unpacked, *, large: int = LARGE, **options: Unpack[EdgeOptions]) -> Edges:
     """Read the edges of a table; read text of at least `large` bytes block by block."""
     header = options.pop("header", None)
+    columns: ColumnOptions = options
     if file.size >= (large // PACKED if file.packing else large):
         reader = TableReader(file, what=WHAT, header=header)
         if reader.dialect is not None:
-            return read_edge_blocks(reader, options)
+            return read_edge_blocks(reader, columns)
     table = read_frame(file, what=WHAT, header=header)
-    found = edge_columns(table.frame, table.place, **options)
+    found = edge_columns(table.frame, table.place, **columns)
     ends, ids = found.number()
     return _edges(table, found, ids, ends, found.weights)

@@ -70,40 +70,24 @@ FORMATS = (
         "NumPy arrays, the fastest to load: SciPy's CSR arrays `adj_data`, `adj_indices`, `adj_indptr`, `adj_shape`, "
         "the same four with `attr_`; optionally `ids`, `labels`, `attribute_names` and `encoder` (how columns became "
         "attributes, JSON in UTF-8 bytes); or one sparse matrix as SciPy saves it",
-        lambda path, options: read_graph_npz(path, options.rules),
-        write_graph_npz,
+        lambda path, options: read_graph_npz(path, options.rules), write_graph_npz,
     ),
     Format(
-        (".graphml",),
-        "GraphML; a node's label is its data under the key `label`",
-        _by_networkx(by_networkx.read_graphml),
-        by_networkx.write_graphml,
-        takes=("label",),
-        packed=True,
+        (".graphml",), "GraphML; a node's label is its data under the key `label`",
+        _by_networkx(by_networkx.read_graphml), by_networkx.write_graphml, takes=("label",), packed=True,
     ),
     Format(
-        (".gexf",),
-        "GEXF, the format of Gephi; a node's label is its attribute `class`",
-        _by_networkx(by_networkx.read_gexf),
-        by_networkx.write_gexf,
-        takes=("label",),
-        packed=True,
+        (".gexf",), "GEXF, the format of Gephi; a node's label is its attribute `class`",
+        _by_networkx(by_networkx.read_gexf), by_networkx.write_gexf, takes=("label",), packed=True,
     ),
     Format(
-        (".gml",),
-        "GML; a node's label is its value `class`",
-        _by_networkx(by_networkx.read_gml),
-        by_networkx.write_gml,
-        takes=("label",),
-        packed=True,
+        (".gml",), "GML; a node's label is its value `class`",
+        _by_networkx(by_networkx.read_gml), by_networkx.write_gml, takes=("label",), packed=True,
     ),
     Format(
-        (".mtx",),
-        "Matrix Market, with ids and labels in comments, and attributes in a second file",
-        lambda path, options: read_mtx(path, options.rules, options.files.get("attributes")),
-        write_mtx,
-        takes=("label", "attributes"),
-        packed=True,
+        (".mtx",), "Matrix Market, with ids and labels in comments, and attributes in a second file",
+        lambda path, options: read_mtx(path, options.rules, options.files.get("attributes")), write_mtx,
+        takes=("label", "attributes"), packed=True,
     ),
     Format(
         (".cites",),
@@ -113,14 +97,12 @@ FORMATS = (
         ),
         takes=("attributes",),
     ),
-)
+)  # fmt: skip
 TEXT = Format(
-    (),
-    f"edges as lines `u v` or `u v weight`, or as a table ({', '.join(ENDINGS)})",
+    (), f"edges as lines `u v` or `u v weight`, or as a table ({', '.join(ENDINGS)})",
     lambda path, options: read_graph_text(path, options.files, options.rules, options.edges),
-    takes=("attributes", "labels", *EDGES),
-    packed=True,
-)
+    takes=("attributes", "labels", *EDGES), packed=True,
+)  # fmt: skip
 READABLE = tuple(suffix for format in FORMATS for suffix in format.suffixes)
 WRITABLE = tuple(suffix for format in FORMATS if format.write for suffix in format.suffixes)
 
@@ -148,10 +130,7 @@ def describe_formats() -> list[tuple[str, str]]:
 
 
 def check_graph_target(path: str | Path) -> Path:
-    """Return the path; raise GraphError if `write_graph` cannot write to it.
-
-    Call it before long work, so that the error comes early.
-    """
+    """Return the path; raise GraphError, before long work begins, if `write_graph` cannot write to it."""
     return check_target(path, WRITABLE, f"{spell_suffixes()}, the formats of graphs", GraphError)
 
 
@@ -187,7 +166,7 @@ def read_graph(
     source: str | int | None = None,
     target: str | int | None = None,
     weight: str | int | None = None,
-    same_ids: bool = False,
+    same_ids: bool | None = False,
     header: bool | None = None,
     duplicates: Duplicates = "max",
     self_loops: SelfLoops = "keep",

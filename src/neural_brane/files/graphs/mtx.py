@@ -55,15 +55,8 @@ def read_mtx(path: Path, rules: Rules, attributes: Path | None = None) -> Attrib
     ids = None if nodes is None else [node[0] for node in nodes]
     labels = None if nodes is None or any(len(node) < 2 for node in nodes) else [node[1] for node in nodes]
     try:
-        return AttributedGraph.from_sparse(
-            adjacency,
-            matrix,
-            ids=ids,
-            labels=labels,
-            attribute_names=second.get(ATTRIBUTE),
-            **rules._asdict(),
-            name=stem(path),
-        )
+        given: dict[str, Any] = {"ids": ids, "labels": labels, "attribute_names": second.get(ATTRIBUTE)}
+        return AttributedGraph.from_sparse(adjacency, matrix, **given, **rules._asdict(), name=stem(path))
     except GraphError as error:
         raise GraphError(f"{path}: {error}") from error
 
@@ -73,9 +66,8 @@ def _read(path: Path) -> tuple[Any, dict[str, list[Any]]]:
     content = read_unpacked(path, "Matrix Market file").replace(b"\r\n", b"\n")
     if not content.startswith(BANNER):
         found = recognise(content[:4096]).kind if content else "nothing"
-        raise GraphError(
-            f"{path}: found {found}, expected Matrix Market, which begins with {BANNER.decode()}; rename or convert it"
-        )
+        problem = f"{path}: found {found}, expected Matrix Market, which begins with {BANNER.decode()};"
+        raise GraphError(f"{problem} rename or convert it")
     head = _read_head(path, content)
     _check_lines(path, content, head)
     try:
@@ -126,10 +118,8 @@ def _check_lines(path: Path, content: bytes, head: Head) -> None:
     rows, columns = head.sizes[:2]
     entries = head.sizes[2] if head.layout == "coordinate" else rows * columns
     if entries // 2 > len(content) or max(rows, columns) > max(ROWS, ROWS_PER_BYTE * len(content)):
-        raise GraphError(
-            f"{path}: {rows:,} x {columns:,} with {entries:,} entries cannot fit in {len(content):,} bytes; copy the "
-            "file again, or correct its sizes"
-        )
+        problem = f"{path}: {rows:,} x {columns:,} with {entries:,} entries cannot fit in {len(content):,} bytes;"
+        raise GraphError(f"{problem} copy the file again, or correct its sizes")
     words = [NUMBER] if head.layout == "array" else [PLACE, PLACE, *([] if head.field == "pattern" else [NUMBER])]
     line = rb"[ \t]+".join(words)
     odd = re.compile(rb"^(?![ \t]*(?:" + line + rb")?[ \t]*$).*$", re.MULTILINE).search(content, head.stop)

@@ -29,11 +29,6 @@ KEYS = "adj_data, adj_indices, adj_indptr, adj_shape, and the same four with att
 SHAPED = {"csr": sparse.csr_array, "csc": sparse.csc_array, "bsr": sparse.bsr_array}
 
 
-def holds_scipy_matrix(members: Any) -> bool:
-    """Return whether an archive contains a sparse matrix saved by SciPy, not a graph in our layout."""
-    return "format" in members and "shape" in members and "adj_data" not in members
-
-
 def read_matrix(path: Path, take: Callable[[str], np.ndarray], members: Any) -> Any:
     """Return the sparse matrix of an archive; `take` reads a member by name and refuses damaged data."""
     word = take("format")
@@ -60,29 +55,17 @@ def read_matrix(path: Path, take: Callable[[str], np.ndarray], members: Any) -> 
     raise GraphError(f"{path}: the sparse matrix has format {layout!r}; save it as csr, csc, coo, bsr or dia")
 
 
-def scipy_members(matrix: sparse.csr_array) -> dict[str, np.ndarray]:
-    """Return the arrays that SciPy saves for a CSR matrix."""
-    return {
-        "indices": matrix.indices,
-        "indptr": matrix.indptr,
-        "format": np.array(b"csr"),
-        "shape": np.array(matrix.shape),
-        "data": matrix.data,
-        "_is_array": np.array(True),
-    }
-
-
 def write_graph_npz(
     graph: AttributedGraph, path: str | Path, *, compress: bool = False, layout: Layout = "graph"
 ) -> None:
-    """Write a graph to an .npz file.
-
-    With layout="scipy", `scipy.sparse.load_npz` can read the adjacency. It ignores our other arrays in the file.
-    """
+    """Write a graph to an .npz file; with layout="scipy", `scipy.sparse.load_npz` can read the adjacency."""
     arrays: dict[str, np.ndarray] = {"ids": graph.ids, "attribute_names": graph.attribute_names}
     matrices = {"adj": graph.adjacency, "attr": graph.attributes}
     if layout == "scipy":
-        arrays |= scipy_members(matrices.pop("adj"))
+        adjacency = matrices.pop("adj")
+        arrays |= {name: getattr(adjacency, name) for name in ("indices", "indptr")}
+        arrays |= {"format": np.array(b"csr"), "shape": np.array(adjacency.shape), "data": adjacency.data}
+        arrays["_is_array"] = np.array(True)
     for prefix, matrix in matrices.items():
         arrays |= {f"{prefix}_{part}": np.asarray(getattr(matrix, part)) for part in PARTS}
     if graph.labels is not None:
@@ -98,7 +81,7 @@ def read_graph_npz(path: Path, rules: Rules = DEFAULT_RULES) -> AttributedGraph:
     """Read a graph from an .npz file."""
     try:
         with open_npz(path, GraphError, f"the arrays {KEYS}") as archive:
-            if holds_scipy_matrix(archive):
+            if "format" in archive and "shape" in archive and "adj_data" not in archive:  # saved by SciPy
                 adjacency = read_matrix(path, lambda key: _read_array(path, archive, key), archive)
             else:
                 adjacency = _read_matrix(path, archive, "adj")

@@ -8,10 +8,9 @@ open other files, use the network or load extensions. The rows of its tables kee
 from __future__ import annotations
 
 import os
-import shutil
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -20,20 +19,10 @@ from typing import Any
 import numpy as np
 
 from neural_brane.errors import DependencyError, GraphError, ReadingWarning, ShardError
+from neural_brane.files.graphs import shards
 from neural_brane.files.graphs.edge_list import FIX_HEADER, header_warning, refuse_header
 from neural_brane.files.graphs.sharding_reading import Candidate, EdgeLines, EdgeSource, as_integers, find_attributes
-from neural_brane.files.graphs.shards import (
-    IDS,
-    NAMES,
-    GraphManifest,
-    Shards,
-    check_numbers,
-    check_vacant,
-    even_bounds,
-    open_shards,
-    shard_folder,
-    write_series,
-)
+from neural_brane.files.graphs.shards import GraphManifest, Shards, check_numbers, shard_folder
 from neural_brane.files.nodes import MEND_UNKNOWN
 from neural_brane.files.reading import check_count
 from neural_brane.files.storage import describe_files
@@ -45,7 +34,6 @@ from neural_brane.progress import Meter, Reporter
 MEMORY = 1_000_000_000  # default limit in bytes
 LEAST = 100_000_000  # least bytes with which DuckDB works
 PER_THREAD = 125_000_000  # bytes of memory for each sorting thread
-FOLDER = ".unfinished"  # subfolder of the output for temporary files and for shards that are not complete
 BLOCK = 1 << 20  # names or row starts written at a time
 
 
@@ -62,38 +50,22 @@ class Plan:
     threads: int | None = None  # None uses all processors
 
     def check(self, folder: Path) -> None:
-        """Refuse invalid settings and folders; remove the temporary files of an earlier run that was killed."""
+        """Refuse invalid settings and folders."""
         check_rules(self.duplicates, self.self_loops)
         if self.parts < 1:
             raise ShardError(f"parts is {self.parts}; give 1 or more")
         if self.memory < LEAST:
             raise ShardError(f"memory is {self.memory:,} bytes; give at least {LEAST:,}, such as 1GB")
-        if folder.is_dir():
-            shutil.rmtree(folder / FOLDER, ignore_errors=True)
-        check_vacant(folder)
+        shards.check_vacant(folder)
 
 
 def shard_files(plan: Plan, folder: str | Path, *, report: Reporter | None = None) -> Shards:
-    """Write files as a folder of shards, with about `plan.memory` bytes of memory, and open it.
-
-    A run that fails leaves no shards behind.
-    """
+    """Write files as a folder of shards with about `plan.memory` bytes of memory; a failure leaves no shards."""
     folder = Path(folder)
     plan.check(folder)
-    home, existed = folder / FOLDER, folder.exists()
-    home.mkdir(parents=True)
-    try:
-        with Database(home, plan.memory, plan.threads) as tables:
-            manifest = _Sharding(plan, home, tables, report).run()
-        for name in [NAMES, *map(shard_folder, range(plan.parts))]:
-            os.replace(home / name, folder / name)
-        manifest.write(folder)
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
-        if not existed:
-            with suppress(OSError):  # fails after a success, because the folder is not empty
-                folder.rmdir()
-    return open_shards(folder)
+    with shards.new_shards(folder, plan.parts) as home, Database(home, plan.memory, plan.threads) as tables:
+        _Sharding(plan, home, tables, report).run().write(home)
+    return shards.open_shards(folder)
 
 
 class Database:
@@ -104,9 +76,8 @@ class Database:
             import duckdb
             import pyarrow
         except ImportError:
-            raise DependencyError(
-                "sharding files needs DuckDB, which is not installed; run: pip install 'neural-brane[shards]'"
-            ) from None
+            advice = "run: pip install 'neural-brane[shards]'"
+            raise DependencyError(f"sharding files needs DuckDB, which is not installed; {advice}") from None
         self._pyarrow, self._error, self._full = pyarrow, duckdb.Error, duckdb.OutOfMemoryException
         self._columns: dict[str, dict[str, bool]] = {}  # table → column → True if it contains strings
         most = max(memory // PER_THREAD, 1)
@@ -136,9 +107,8 @@ class Database:
         try:
             yield
         except self._full as error:
-            raise ShardError(
-                f"the memory or the disk is too small ({str(error).splitlines()[0]}); raise --memory or free disk space"
-            ) from None
+            advice = "raise --memory or free disk space"
+            raise ShardError(f"the memory or the disk is too small ({str(error).splitlines()[0]}); {advice}") from None
         except self._error as error:
             raise ShardError(f"DuckDB failed: {str(error).splitlines()[0]}") from error
 
@@ -196,10 +166,7 @@ class Database:
         self._columns[table] = {"id": text}
 
     def number(self, table: str, places: str, text: bool) -> int:
-        """Create a table of the distinct names in a query with columns id and place; return their count.
-
-        The number of a name is its `rowid`: integers are sorted, strings are in the order of their first place.
-        """
+        """Make a table (id, place) of a query's names, integers sorted, strings by first place; return their count."""
         if text:
             places = f"(SELECT id, min(place) AS place FROM ({places}) GROUP BY id) ORDER BY place"
         else:
@@ -207,8 +174,6 @@ class Database:
         self.create(table, f"SELECT id FROM {places}", text=text)
         return int(self.value(f"SELECT count(*) FROM {table}"))
 
-
-# The work has five stages: read, number, join, sort, write.
 
 _INTEGER = "coalesce(try_cast({0} AS BIGINT)::VARCHAR = {0}, false)"  # true for integers without leading zeros
 
@@ -225,27 +190,25 @@ class _Sharding:
         """Write all files except the manifest, and return the manifest."""
         self._read_edges()
         if self.plan.attributes is not None:
-            self._read_attributes(self.plan.attributes)
+            pieces, total, unit = find_attributes(self.plan.attributes)
+            meter = Meter(self.report, total, f"{unit} of attributes read", stage="attributes")
+            for piece in pieces:
+                self.tables.append("entries", piece.rows)
+                if piece.lines is not None:
+                    self.tables.append("lines", piece.lines)
+                meter.advance(piece.size)
         nodes = self._number_nodes()
-        bounds = even_bounds(nodes, self.plan.parts)
+        bounds = shards.even_bounds(nodes, self.plan.parts)
         edges = self._write_edges(bounds)
         names, entries = self._write_attributes(bounds)
-        self._write_names(self.home / NAMES, "names", 0, names)
+        self._write_names(self.home / shards.NAMES, "names", 0, names)
         for shard, (first, last) in enumerate(pairwise(bounds.tolist())):
-            self._write_names(self.home / shard_folder(shard) / IDS, "nodes", first, last)
+            self._write_names(self.home / shard_folder(shard) / shards.IDS, "nodes", first, last)
         manifest = GraphManifest(
-            name=self.plan.edges.name,
-            nodes=nodes,
-            edges=(edges.entries + edges.loops) // 2,
-            attributes=names,
-            entries=entries.entries,
-            parts=self.plan.parts,
-            bounds=bounds.tolist(),
-            weighted=not edges.plain,
-            amounts=not entries.plain,
-            ids="string" if self.tables.is_text("nodes", "id") else "integer",
-            files={},
-        )
+            name=self.plan.edges.name, nodes=nodes, edges=(edges.entries + edges.loops) // 2, attributes=names,
+            entries=entries.entries, parts=self.plan.parts, bounds=bounds.tolist(), weighted=not edges.plain,
+            amounts=not entries.plain, ids="string" if self.tables.is_text("nodes", "id") else "integer", files={},
+        )  # fmt: skip
         return replace(manifest, files=describe_files(self.home, manifest.names()))
 
     def _read_edges(self) -> None:
@@ -302,12 +265,8 @@ class _Sharding:
             return False
         self._check_header(lines, first, low, high)
         if named and numbered:
-            fail(
-                lines.path,
-                first.line,
-                "some ids below this header are names and others numbers; under a header, give only names or only "
-                f"integers from 0 to {first.nodes - 1}",
-            )
+            found = "some ids below this header are names and others numbers; under a header, give only names or only"
+            fail(lines.path, first.line, f"{found} integers from 0 to {first.nodes - 1}")
         if not (named or lines.weighted or self.plan.attributes or high == first.nodes - 1):
             warnings.warn(header_warning(lines.path, first.nodes, first.edges), ReadingWarning, stacklevel=7)
         return True
@@ -322,16 +281,6 @@ class _Sharding:
                 "the header announces; correct the line or the header, or remove the header to use any ids"
             )
 
-    def _read_attributes(self, path: Path) -> None:
-        """Read all attributes into the table `entries`, and the line numbers of nodes into `lines`."""
-        pieces, total, unit = find_attributes(path)
-        meter = Meter(self.report, total, f"{unit} of attributes read", stage="attributes")
-        for piece in pieces:
-            self.tables.append("entries", piece.rows)
-            if piece.lines is not None:
-                self.tables.append("lines", piece.lines)
-            meter.advance(piece.size)
-
     def _number_nodes(self) -> int:
         """Create the table `nodes`; refuse nodes that only have attributes, unless the header counts them."""
         tables, path, announced = self.tables, self.plan.edges.files[0], self.announced
@@ -343,16 +292,12 @@ class _Sharding:
             ends = f"SELECT u AS id, {place} AS place FROM edges UNION ALL SELECT v, {place} + 1 FROM edges"
             count = tables.number("nodes", f"SELECT * FROM ({ends}) WHERE id IS NOT NULL", tables.is_text("edges", "u"))
         if announced is not None and count > announced:
-            raise GraphError(
-                f"{path}: the header announces {announced} nodes, but the file names {count}; correct the header"
-            )
+            raise GraphError(f"{path}: the header announces {announced} nodes, the file names {count}; correct it")
         if self.plan.attributes is not None:
             count += self._add_unlinked(self.plan.attributes, 0 if announced is None else announced - count)
         if announced is not None and count < announced:
-            raise GraphError(
-                f"{path}: the header announces {announced} nodes, but the files name only {count}; correct the header, "
-                "or give each node without edges its own line"
-            )
+            found = f"{path}: the header announces {announced} nodes, but the files name only {count};"
+            raise GraphError(f"{found} correct the header, or give each node without edges its own line")
         return check_numbers(count, "nodes")
 
     def _add_unlinked(self, path: Path, room: int) -> int:
@@ -443,10 +388,8 @@ class _Sharding:
                     yield pl.DataFrame(batch)["id"]
 
         kind = pl.String() if self.tables.is_text(table, "id") else pl.Int64()
-        write_series(path, "id" if table == "nodes" else "name", kind, blocks())
+        shards.write_series(path, "id" if table == "nodes" else "name", kind, blocks())
 
-
-# The sorted entries become the arrays of the shards.
 
 SHIFT = np.uint64(32)  # the key of an entry has the row in the upper 32 bits and the column in the lower
 
@@ -454,10 +397,7 @@ SHIFT = np.uint64(32)  # the key of an entry has the row in the upper 32 bits an
 def merge_repeats(
     batches: Iterator[Any], meter: Meter, *, add: bool = False
 ) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-    """Yield every key of sorted batches once, with the largest or the sum of its weights; None if all are 1.
-
-    Arrow batches have the columns key and perhaps weight. Weights are added in order, in double precision.
-    """
+    """Yield each key of sorted batches once, with its largest or summed (float64) weight; None if all are 1."""
     keys, weights = np.empty(0, np.uint64), None
     for batch in batches:
         new = batch.column("key").to_numpy()
@@ -488,34 +428,6 @@ def _merge(keys: np.ndarray, weights: np.ndarray | None, add: bool) -> tuple[np.
     return keys[begins], sums
 
 
-class ArrayFile:
-    """An .npy file of one dimension that grows; `close` writes its length into the header."""
-
-    def __init__(self, path: Path, kind: type) -> None:
-        self._kind, self._size = np.dtype(kind), 0
-        path.parent.mkdir(exist_ok=True)
-        self._file = path.open("wb")
-        self._write_header()
-
-    def append(self, array: np.ndarray) -> None:
-        """Append numbers to the array."""
-        np.ascontiguousarray(array, self._kind).tofile(self._file)
-        self._size += len(array)
-
-    def _write_header(self) -> None:
-        about = {"descr": self._kind.str, "fortran_order": False, "shape": (self._size,)}
-        np.lib.format.write_array_header_1_0(self._file, about)  # NumPy pads headers of any length to the same size
-
-    def close(self) -> None:
-        """Write the length, wait until the file is on the disk, and close it."""
-        self._file.flush()
-        self._file.seek(0)
-        self._write_header()
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._file.close()
-
-
 @dataclass
 class Facts:
     """Facts about the entries of a matrix, counted while they are written."""
@@ -526,16 +438,13 @@ class Facts:
 
 
 class MatrixFiles:
-    """The files of one matrix in all shards, written in the order of the keys; for a `with` statement.
-
-    If all values are 1, the files of values are removed at the end.
-    """
+    """The files of one matrix in all shards, written in the order of keys; values that are all 1 are not kept."""
 
     def __init__(self, home: Path, matrix: str, data: str | None, bounds: np.ndarray) -> None:
         self.matrix, self.facts = matrix, Facts()
         self._home, self._data, self._bounds = home, data, bounds
         self._shard, self._row, self._entries = -1, 0, 0  # current shard, last row begun, entries in the shard
-        self._files: list[ArrayFile] = []
+        self._files: list[shards.ArrayFile] = []
         self._open_next()
 
     def _path(self, shard: int, name: str) -> Path:
@@ -544,7 +453,7 @@ class MatrixFiles:
     def _open_next(self) -> None:
         self._shard += 1
         names = {"indptr": np.int64, "indices": np.int32} | ({self._data: np.float32} if self._data else {})
-        self._files = [ArrayFile(self._path(self._shard, name), kind) for name, kind in names.items()]
+        self._files = [shards.ArrayFile(self._path(self._shard, name), kind) for name, kind in names.items()]
         self._row, self._entries = int(self._bounds[self._shard]), 0
         self._files[0].append(np.zeros(1))
 
@@ -554,8 +463,7 @@ class MatrixFiles:
         self.facts.plain &= values is None or bool((values == 1).all())
         self.facts.entries += len(keys)
         while True:
-            bound = self._bounds[self._shard + 1]
-            own = int(np.searchsorted(keys, np.uint64(bound) << SHIFT))
+            own = int(np.searchsorted(keys, np.uint64(self._bounds[self._shard + 1]) << SHIFT))
             self._write(keys[:own], None if values is None else values[:own])
             if own == len(keys):
                 return
@@ -580,20 +488,20 @@ class MatrixFiles:
             self._files[0].append(self._entries + np.searchsorted(rows, begun))
         self._row = max(self._row, last)
 
-    def _close_shard(self) -> None:
-        self._begin_rows(int(self._bounds[self._shard + 1]), np.empty(0, np.int64))
-        for file in self._files:
-            file.close()
+    def _close_shard(self, complete: bool = True) -> None:
+        with ExitStack() as every:  # closes all files, even if one fails
+            for file in self._files:
+                every.callback(file.close)
+            if complete:
+                self._begin_rows(int(self._bounds[self._shard + 1]), np.empty(0, np.int64))
 
     def __enter__(self) -> MatrixFiles:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._close_shard(complete=kind is None)
         if kind is not None:
-            for file in self._files:
-                file.close()
             return
-        self._close_shard()
         while self._shard < len(self._bounds) - 2:
             self._open_next()
             self._close_shard()

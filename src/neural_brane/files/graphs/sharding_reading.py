@@ -11,23 +11,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from neural_brane.errors import GraphError, ShardError
+from neural_brane.files import tables
 from neural_brane.files.graphs.edge_list import EXPECTED, check_weights, is_separated
 from neural_brane.files.graphs.edge_table import PACKED, WHAT, choose_block_columns
 from neural_brane.files.graphs.formats import TEXT, find_format
 from neural_brane.files.graphs.shards import GraphManifest
 from neural_brane.files.nodes import parse_rows
 from neural_brane.files.reading import HEAD, STANDARD_INPUT, Block, Unpacked, recognise
-from neural_brane.files.tables import (
-    TableReader,
-    column_names,
-    empty_error,
-    fail,
-    parse_block,
-    read_table,
-    stem,
-    table_suffix,
-    text_blocks,
-)
+from neural_brane.files.tables import TableReader, column_names, empty_error, fail, parse_block, read_table, text_blocks
 from neural_brane.graph.frames import EdgeColumns, Place, edge_columns, id_column, known_pair, name_two_kinds
 from neural_brane.graph.ids import INTEGER, MISSING, all_integers
 from neural_brane.graph.lazy import pl
@@ -52,8 +43,6 @@ def as_integers(frame: pl.DataFrame, *names: str) -> pl.DataFrame:
     return frame.with_columns(pl.col(names).cast(pl.Int64)) if whole else frame
 
 
-# Edges are read from text tables and from Parquet.
-
 ROWS = 1 << 19  # rows of a Parquet file read at a time
 _POWERS = 10 ** np.arange(1, 19, dtype=np.uint64)
 
@@ -70,10 +59,10 @@ class EdgeSource:
     @property
     def name(self) -> str:
         """The name of the graph in messages and in the manifest."""
-        return stem(self.files[0]) if len(self.files) == 1 else self.files[0].parent.name
+        return tables.stem(self.files[0]) if len(self.files) == 1 else self.files[0].parent.name
 
     @property
-    def columns(self) -> dict[str, Any]:
+    def columns(self) -> Any:
         """The columns that the user chose, by role; None if recognised."""
         return {name: self.options.get(name) for name in ("source", "target", "weight", "same_ids")}
 
@@ -101,11 +90,8 @@ class EdgeSource:
         for path in self.files:
             for frame in parquet_frames(path):
                 names = [chosen[end] for end in ("source", "target", "weight")]
-                lacking = [name for name in names if done and name and name not in frame.columns]
-                if lacking:
-                    raise GraphError(
-                        f"{path}: column '{lacking[0]}' of the first file is missing; give tables of one kind"
-                    )
+                if lacking := [name for name in names if done and name and name not in frame.columns]:
+                    raise GraphError(f"{path}: column '{lacking[0]}' of the first file is missing; add it")
                 place = Place(f"{path}, from row {done}" if done else str(path))
                 found = edge_columns(frame, place, **chosen)
                 chosen |= dict(zip(("source", "target", "weight"), found.names, strict=True))
@@ -130,25 +116,17 @@ def _parse_table(reader: TableReader, block: Block, chosen: EdgeColumns, same_id
 
 
 def _frame(found: EdgeColumns, given: pl.DataFrame, place: Place) -> pl.DataFrame:
-    """Return the edges as a table with the columns u, v and, if there are weights, weight.
-
-    Ids such as 7.0 are refused: other blocks decide whether the column holds only whole numbers.
-    """
+    """Return the edges as a table with the columns u, v and perhaps weight; refuse ids such as 7.0."""
     for name in found.names[:2]:
         if given[name].dtype == pl.String and (odd := given[name].str.contains(r"^-?\d+\.0*$")).any():
             row = int(odd.arg_max() or 0)
-            raise place.error(
-                row, f"id '{given[name][row]}' in column '{name}' has a decimal point; write whole numbers"
-            )
+            raise place.error(row, f"id '{given[name][row]}' in column '{name}' is not whole; write whole numbers")
     frame = pl.DataFrame({"u": found.source, "v": found.target})
     return frame if found.weights is None else frame.with_columns(weight=pl.Series(found.weights))
 
 
 def plain_integers(block: Block, separator: str) -> pl.DataFrame | None:
-    """Read a block of lines 'u v' quickly; return None unless all lines are two integers without leading zeros.
-
-    Polars also accepts '007' and ' 7'. Then the digits of the integers are fewer than the bytes of the block.
-    """
+    """Read lines 'u v' quickly; return None unless all are two integers without leading zeros or spaces."""
     try:
         frame = pl.read_csv(
             block.data, has_header=False, separator=separator, quote_char=None, schema={"u": pl.Int64, "v": pl.Int64}
@@ -285,9 +263,6 @@ class EdgeLines:
         return weights
 
 
-# Attributes are read from attribute files, and from Parquet files with one row for each entry.
-
-
 def find_attributes(path: Path) -> tuple[Iterator[FilePiece], int, str]:
     """Return the attributes in a file in pieces, the sum of their sizes, and its unit."""
     with Unpacked(path, "attribute file", streamed=True) as file:
@@ -319,9 +294,7 @@ def _attribute_table(path: Path) -> Iterator[FilePiece]:
     for frame in parquet_frames(path):
         place = Place(f"{path}, from row {done}")
         if not 2 <= len(frame.columns) <= 3:
-            raise GraphError(
-                f"{path}: has {len(frame.columns)} columns; expected a node, an attribute and perhaps an amount"
-            )
+            raise GraphError(f"{path}: has {len(frame.columns)} columns; expected node, attribute and perhaps amount")
         node, name, *rest = frame.columns
         nodes = id_column(frame[node], place, needs="a node needs an id")
         names = id_column(frame[name], place, needs="an attribute needs a name")
@@ -337,16 +310,11 @@ def _attribute_table(path: Path) -> Iterator[FilePiece]:
         raise GraphError(f"{path}: the table of attributes has no rows; give at least one")
 
 
-# Text tables, Parquet and lines of words can be read in pieces.
-
 TABLES = (".parquet", ".csv", ".tsv")
 
 
 def find_edges(source: str | Path, options: dict[str, Any]) -> EdgeSource | None:
-    """Return a source that reads a file, or a folder of tables, in pieces; None if that is not possible.
-
-    options: `source`, `target`, `weight` and `header` of `neural_brane.files.graphs.formats.read_graph`.
-    """
+    """Return a source that reads a file, or a folder of tables, in pieces; None if that is not possible."""
     path, given = Path(source), any(value is not None for value in options.values())
     if str(source) == STANDARD_INPUT or not path.exists() or find_format(path) is not TEXT:
         return None
@@ -364,7 +332,7 @@ def _find_folder(folder: Path, options: dict[str, Any]) -> EdgeSource:
     if GraphManifest.begins(folder):
         raise ShardError(f"{folder}: is already a graph in shards; give the files from which it was made")
     for suffix in TABLES:
-        if files := sorted(path for path in folder.iterdir() if table_suffix(path) == suffix and path.is_file()):
+        if files := sorted(path for path in folder.iterdir() if tables.table_suffix(path) == suffix and path.is_file()):
             found = [_look(path, True) for path in files]
             kinds = {kind for kind, _ in found}
             if len(kinds) > 1 or (kind := kinds.pop()) is None:

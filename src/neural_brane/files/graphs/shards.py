@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from neural_brane.errors import ShardError
-from neural_brane.files.storage import MANIFEST, Manifest, atomic, check_writable, describe_files
+from neural_brane.files.storage import MANIFEST, Manifest, atomic, check_writable, describe_files, naming
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.ids import as_ids
 from neural_brane.graph.lazy import pl
 from neural_brane.progress import Meter, Reporter
 
-# A folder contains one folder per shard, a file with the names of the attributes, and a manifest.
-
+UNFINISHED = ".unfinished"  # subfolder of the output for temporary files and for shards that are not complete
 NAMES = "attributes.parquet"
 IDS = "ids.parquet"
 REPAIR = "make the folder again with 'brane shard SOURCE -o DIR', or restore it from a copy"
@@ -73,17 +76,11 @@ def shard_folder(number: int) -> str:
     return f"part-{number:05d}"
 
 
-# A shard has the rows of its nodes in both matrices. A graph in memory can be divided in the same way.
-
 LARGEST = int(np.iinfo(np.int32).max)  # most nodes or attributes that int32 can number
 
 
 class ShardRows(NamedTuple):
-    """Some rows of a sparse matrix: row k has the columns indices[indptr[k] : indptr[k + 1]], sorted.
-
-    indptr (rows + 1,) int64 begins with 0; indices int32 are numbers in the whole graph; data float32, or None if all
-    entries are 1.
-    """
+    """Some rows of a sparse matrix: row k has sorted columns indices[indptr[k] : indptr[k + 1]]; data may be None."""
 
     indptr: np.ndarray
     indices: np.ndarray
@@ -91,10 +88,9 @@ class ShardRows(NamedTuple):
 
     def matrix(self, width: int) -> sparse.csr_array:
         """Return the rows as a sparse matrix (rows, width)."""
-        data = np.ones(len(self.indices), np.float32) if self.data is None else np.asarray(self.data)
-        return sparse.csr_array(
-            (data, np.asarray(self.indices), np.asarray(self.indptr)), shape=(len(self.indptr) - 1, width)
-        )
+        data = np.ones(len(self.indices), np.float32) if self.data is None else self.data
+        arrays = tuple(map(np.asarray, (data, self.indices, self.indptr)))
+        return sparse.csr_array(arrays, shape=(len(self.indptr) - 1, width))
 
 
 class Shard(NamedTuple):
@@ -188,9 +184,6 @@ def check_numbers(count: int, what: str) -> int:
     return count
 
 
-# A folder of shards is opened by reading its manifest; the files of a shard are mapped when it is needed.
-
-
 class Shards:
     """A folder of shards, opened by `open_shards`; the files of a shard are read only when they are used."""
 
@@ -247,11 +240,7 @@ class Shards:
 
 
 def open_shards(folder: str | Path) -> Shards:
-    """Open a folder made by `write_shards` or `brane shard`.
-
-    This reads the manifest and checks the sizes of all files. `Shards.check` checks their contents, which takes as long
-    as reading them.
-    """
+    """Open a folder made by `write_shards` or `brane shard` and check its files' sizes; `Shards.check` reads them."""
     folder = Path(folder)
     manifest = GraphManifest.read(folder)
     manifest.check_sizes(folder)
@@ -278,53 +267,95 @@ def _map_array(path: Path, kind: type, length: int) -> np.ndarray:
     return array
 
 
-# A graph in memory is written shard by shard.
-
-
 def write_shards(
     graph: AttributedGraph, folder: str | Path, parts: int = 1, *, report: Reporter | None = None
 ) -> Shards:
-    """Write a graph as a folder of `parts` shards, and open it. Nodes and attributes keep their numbers.
-
-    The folder must be empty or not exist. Labels are not written.
-    """
+    """Write a graph, without labels, into a new or empty folder as `parts` shards with its numbers; open it."""
     folder, shards = Path(folder), MemoryShards(graph, parts)
     check_vacant(folder)
-    meter = Meter(report, parts, "shards")
-    write_names(folder / NAMES, "name", graph.attribute_names)
-    for number in range(parts):
-        shard, home = shards.shard(number), folder / shard_folder(number)
-        _write_rows(home, "adjacency", shard.adjacency, "weights")
-        _write_rows(home, "attributes", shard.attributes, "amounts")
-        write_names(home / IDS, "id", shards.ids(number))
-        meter.advance()
     facts: dict[str, Any] = {
         name: getattr(shards, name)
         for name in ("name", "nodes", "edges", "attributes", "entries", "weighted", "amounts")
     }
     facts |= {"parts": parts, "bounds": shards.bounds.tolist(), "files": {}}
     manifest = GraphManifest(**facts, ids="integer" if graph.ids.dtype.kind == "i" else "string")
-    replace(manifest, files=describe_files(folder, manifest.names())).write(folder)
+    meter = Meter(report, parts, "shards")
+    with new_shards(folder, parts) as home:
+        write_names(home / NAMES, "name", graph.attribute_names)
+        for number in range(parts):
+            shard, place = shards.shard(number), home / shard_folder(number)
+            _write_rows(place, "adjacency", shard.adjacency, "weights")
+            _write_rows(place, "attributes", shard.attributes, "amounts")
+            write_names(place / IDS, "id", shards.ids(number))
+            meter.advance()
+        replace(manifest, files=describe_files(home, manifest.names())).write(home)
     return open_shards(folder)
 
 
+@contextmanager
+def new_shards(folder: Path, parts: int) -> Iterator[Path]:
+    """Yield a folder for the files of all shards, and move them to `folder` at the end; a failed run leaves none."""
+    home, existed = folder / UNFINISHED, folder.exists()
+    try:
+        with naming(folder):
+            home.mkdir(parents=True)
+            yield home
+            for name in [NAMES, *map(shard_folder, range(parts)), MANIFEST]:
+                os.replace(home / name, folder / name)
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+        if not existed:
+            with suppress(OSError):  # fails after a success, because the folder is not empty
+                folder.rmdir()
+
+
 def check_vacant(folder: Path) -> None:
-    """Refuse a folder that is not empty or cannot be written to."""
+    """Refuse a folder that is not empty or cannot be written to; remove the temporary files of a killed run first."""
     if folder.exists() and not folder.is_dir():
         raise ShardError(f"{folder}: is a file; name a folder that is empty or does not exist")
     if GraphManifest.begins(folder):
         raise ShardError(f"{folder}: already contains a graph in shards; name another folder, or remove this one")
+    shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
     if folder.is_dir() and any(folder.iterdir()):
         raise ShardError(f"{folder}: is not empty; name a folder that is empty or does not exist")
-    check_writable(folder / MANIFEST, ShardError)
+    check_writable(folder, ShardError, folder=True)
 
 
 def _write_rows(home: Path, matrix: str, rows: ShardRows, data: str) -> None:
     """Write the arrays of a shard's rows of one matrix."""
     arrays = {"indptr": rows.indptr, "indices": rows.indices} | ({} if rows.data is None else {data: rows.data})
     for name, array in arrays.items():
-        with atomic(home / f"{matrix}.{name}.npy") as draft:
-            np.save(draft, array)
+        with closing(ArrayFile(home / f"{matrix}.{name}.npy", array.dtype)) as file:
+            file.append(array)
+
+
+class ArrayFile:
+    """An .npy file of one dimension that grows; `close` writes its length into the header."""
+
+    def __init__(self, path: Path, kind: npt.DTypeLike) -> None:
+        self._kind, self._size = np.dtype(kind), 0
+        path.parent.mkdir(exist_ok=True)
+        self._file = path.open("wb")
+        self._write_header()
+
+    def append(self, array: np.ndarray) -> None:
+        """Append numbers to the array."""
+        self._file.write(np.ascontiguousarray(array, self._kind).data)  # `tofile` hides why the disk refuses
+        self._size += len(array)
+
+    def _write_header(self) -> None:
+        about = {"descr": self._kind.str, "fortran_order": False, "shape": (self._size,)}
+        np.lib.format.write_array_header_1_0(self._file, about)  # NumPy pads headers of any length to the same size
+
+    def close(self) -> None:
+        """Write the length, wait until the file is on the disk, and close it; do nothing if it is closed."""
+        if self._file.closed:
+            return
+        with self._file as file:
+            file.seek(0)
+            self._write_header()
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def write_names(path: Path, column: str, names: np.ndarray) -> None:

@@ -1,8 +1,4 @@
-"""Read and write vectors: one module per format, and `formats`, which chooses among them.
-
-A module declares its formats as `VectorFormat("SUFFIXES", "contents of the file", …)`. A new format is one new module;
-lists, help, tests and the table in the docs find it.
-"""
+"""Read and write vectors: one module per format; `formats` finds each `VectorFormat` and chooses among them."""
 
 from __future__ import annotations
 
@@ -22,9 +18,3 @@ def declared_formats() -> dict[str, str]:
     """
     sources = (path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("*.py"))
     return dict(sorted(declared for source in sources for declared in DECLARED.findall(source)))
-
-
-def list_suffixes() -> str:
-    """Return the suffixes of all formats as one text, such as '.csv, .npz or .txt'."""
-    *first, last = " ".join(declared_formats()).split()
-    return f"{', '.join(first)} or {last}"

@@ -1,8 +1,4 @@
-"""Read and write vectors in files; the suffix of a file chooses its format.
-
-Vectors are written block by block, so the whole table need not fit into memory. Text formats contain the shortest
-decimals that read back as the same float32.
-"""
+"""Read and write vectors, block by block, in files; the suffix of a file chooses its format."""
 
 from __future__ import annotations
 
@@ -19,16 +15,14 @@ import numpy as np
 
 from neural_brane.errors import EmbeddingError
 from neural_brane.files import vectors
-from neural_brane.files.storage import atomic_together, check_space, check_target, check_writable
+from neural_brane.files.reading import check_file
+from neural_brane.files.storage import atomic_together, check_space, check_target, check_writable, exists
 from neural_brane.files.vectors.parts import StoredColumn, as_finite, finite_blocks, open_parts, read_whole
 from neural_brane.files.vectors.table import MADE_FROM, PROVENANCE, SCORES, Content, VectorFormat, VectorTable
 from neural_brane.graph.ids import as_ids
 
-LOST = {
-    PROVENANCE: "the provenance",
-    SCORES: "the layer that scores pairs",
-    MADE_FROM: "what each vector was made from",
-}
+LOST = {PROVENANCE: "the provenance", SCORES: "the layer that scores pairs"}
+LOST |= {MADE_FROM: "what each vector was made from"}
 
 
 def find_formats() -> dict[str, VectorFormat]:
@@ -42,7 +36,8 @@ def find_formats() -> dict[str, VectorFormat]:
 
 
 FORMATS = find_formats()
-NAMES = vectors.list_suffixes()
+_OTHERS, _, _LAST = " ".join(vectors.declared_formats()).rpartition(" ")
+NAMES = f"{_OTHERS.replace(' ', ', ')} or {_LAST}"
 
 
 def find_format(path: Path) -> VectorFormat | None:
@@ -71,7 +66,8 @@ class VectorFile:
         if self._format.folder and self.path.exists() and not self.path.is_dir():
             raise EmbeddingError(f"{path}: is a file, but {self.path.suffix} is a folder of files; remove the file")
         self._format.require()
-        for file in self.files:
+        check_writable(path, EmbeddingError, folder=self._format.folder)
+        for file in filter(Path.exists, self.files):
             check_writable(file, EmbeddingError)
         self._checked: np.ndarray | StoredColumn | None = None  # the last ids that passed `check_ids`
 
@@ -201,21 +197,22 @@ def read_vectors(path: str | Path, *, ids: str | Path | None = None) -> VectorTa
     """
     path = Path(path)
     form = find_format(path)
+    found = exists(path, EmbeddingError)
     if path.is_dir() and not (form and form.folder):
         folders = (one for one in FORMATS.values() if one.folder and one.files(path)[-1].is_file())
         form = next(folders, None)
         read: Callable[..., VectorTable] = form.read if form else read_whole
     elif path.suffix == ".brane":
-        raise EmbeddingError(
-            f"{path}: is a model, not vectors; give the file that 'brane embed … -o FILE' wrote, or save "
-            "load_model(…).embedding_"
-        )
+        advice = "give the file that 'brane embed … -o FILE' wrote, or save load_model(…).embedding_"
+        raise EmbeddingError(f"{path}: is a model, not vectors; {advice}")
     elif form is None:
         raise EmbeddingError(f"{path}: its suffix names no format; give a file that ends in {NAMES}")
-    elif not (path.is_dir() if form.folder else path.is_file()):
+    elif not (path.is_dir() if form.folder else found):
         raise EmbeddingError(f"{path}: no such file; make one with 'brane embed SOURCE -o {path}'")
     else:
         read = form.read
+        if not form.folder:
+            check_file(path, EmbeddingError, whole=False)
     if path.is_file() and path.stat().st_size == 0:
         raise EmbeddingError(f"{path}: is empty; write the vectors again")
     if ids is not None and not (form and form.takes_ids):
@@ -244,11 +241,7 @@ def _check_blocks(blocks: Iterable[np.ndarray], rows: int, dim: int) -> Iterator
 
 
 def merge_parts(folder: str | Path, output: str | Path, *, report: Callable[[int], object] | None = None) -> None:
-    """Write the vectors of a folder of parts to one file, whose suffix chooses the format.
-
-    The folder is compared with its checksums first and is not changed. The vectors are never in memory all at once, and
-    the ids only for .npz and .safetensors. After each block, `report` is called with its number of rows.
-    """
+    """Check a folder of parts and write its vectors to one file; `report` is called with the rows of each block."""
     file = VectorFile(output)
     parts = open_parts(folder)
     parts.check()

@@ -10,31 +10,17 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from neural_brane.errors import DependencyError, EmbeddingError
 from neural_brane.files.reading import DAMAGE, check_file
 from neural_brane.files.trial import why_unreadable
-from neural_brane.files.vectors.table import (
-    EVERYTHING,
-    LAYER,
-    MARK,
-    RECORD,
-    Content,
-    VectorFormat,
-    VectorTable,
-    check_digest,
-    column_names,
-    parse_ids,
-    parse_provenance,
-    unreadable,
-)
+from neural_brane.files.vectors import table as shared
+from neural_brane.files.vectors.parts import StoredColumn
+from neural_brane.files.vectors.table import LAYER, MARK, Content, VectorFormat, VectorTable, parse_ids, unreadable
 from neural_brane.graph.memory import require_memory
-
-if TYPE_CHECKING:
-    from neural_brane.files.vectors.parts import StoredColumn
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 USER_BLOCK = 512  # bytes before the content of HDF5
@@ -53,11 +39,7 @@ def import_h5py() -> Any:
 
 
 def write_h5ad(content: Content, path: Path) -> None:
-    """Write all but the numbers of X with HDF5, then the numbers block by block, then the digest.
-
-    HDF5 crashes the process if the disk becomes full. So the space is reserved first, HDF5 only reserves the place of
-    X in the file, and the blocks are written there without HDF5.
-    """
+    """Write all but X by HDF5, reserve the space, write X block by block without HDF5, which a full disk crashes."""
     names = sum(array.nbytes + 32 * len(array) for array in (content.ids, content.made_from) if array is not None)
     if (size := 4 * len(content.ids) * content.dim + names) and hasattr(os, "posix_fallocate"):
         with open(path, "r+b") as stream:
@@ -89,7 +71,7 @@ def _write_all_but_numbers(content: Content, path: Path) -> int:
             _mark(file.create_group(name), "dict", "0.1.0")
         made_from: dict[str, Any] = {} if content.made_from is None else {"made_from": content.made_from}
         _write_frame(file, "obs", content.ids, made_from)
-        _write_frame(file, "var", np.array(column_names(content.dim)), {})
+        _write_frame(file, "var", np.array(shared.column_names(content.dim)), {})
         ours = _mark(file["uns"].create_group(OUR_GROUP), "dict", "0.1.0")
         kind = "integers" if content.ids.dtype.kind == "i" else "strings"
         for name, text in {"provenance": content.provenance, "ids": kind}.items():
@@ -110,11 +92,10 @@ def _write_frame(
 ) -> None:
     group = _mark(file.create_group(name), "dataframe", "0.2.0")
     group.attrs["_index"] = "_index"
-    group.attrs.create("column-order", list(columns) or np.empty(0), dtype=import_h5py().string_dtype())
+    kind = import_h5py().string_dtype()
+    group.attrs.create("column-order", list(columns) or np.empty(0), dtype=kind)
     for title, values in {"_index": index, **columns}.items():
-        texts = _mark(
-            group.create_dataset(title, (len(values),), import_h5py().string_dtype()), "string-array", "0.2.0"
-        )
+        texts = _mark(group.create_dataset(title, (len(values),), kind), "string-array", "0.2.0")
         for at in range(0, len(values), BLOCK_IDS):
             texts[at : at + BLOCK_IDS] = list(map(str, values[at : at + BLOCK_IDS].tolist()))
 
@@ -149,7 +130,7 @@ def _has_checksum(path: Path) -> bool:
                 raise unreadable(path, ".h5ad", "it lacks the signature of HDF5")
             return False
         found = hashlib.file_digest(stream, "sha256").hexdigest()
-    check_digest(path, found, start[len(MARK) : RECORD])
+    shared.check_digest(path, found, start[len(MARK) : shared.RECORD])
     return True
 
 
@@ -164,13 +145,12 @@ def _read(path: Path, file: Any) -> VectorTable:
     if ours is None or not hasattr(ours, "keys"):
         return VectorTable(vectors, parse_ids(words.tolist()), {})
     as_text = "ids" in ours and ours["ids"].asstr()[()] == "strings"
-    provenance = parse_provenance(path, ours["provenance"].asstr()[()] if "provenance" in ours else "{}")
+    provenance = shared.parse_provenance(path, ours["provenance"].asstr()[()] if "provenance" in ours else "{}")
     layer = (_dataset(path, ours[LAYER[0]]), _dataset(path, ours[LAYER[1]])) if LAYER[0] in ours else None
     made = obs.get("made_from")
     made_from = _dataset(path, made, text=True).astype(str) if hasattr(made, "asstr") else None
-    return VectorTable(
-        vectors, words.astype(str) if as_text else parse_ids(words.tolist()), provenance, layer, made_from
-    )
+    ids = words.astype(str) if as_text else parse_ids(words.tolist())
+    return VectorTable(vectors, ids, provenance, layer, made_from)
 
 
 def _choose_table(path: Path, file: Any) -> Any:
@@ -200,13 +180,6 @@ def _dataset(path: Path, item: Any, *, text: bool = False) -> np.ndarray:
 
 
 FORMAT = VectorFormat(
-    ".h5ad",
-    "AnnData: X, ids in obs, the rest in uns (needs h5py)",
-    read_h5ad,
-    write_h5ad,
-    keeps=EVERYTHING,
-    checksums=True,
-    number_bytes=4,
-    id_bytes=32,
-    require=import_h5py,
-)
+    ".h5ad", "AnnData: X, ids in obs, the rest in uns (needs h5py)", read_h5ad, write_h5ad, keeps=shared.EVERYTHING,
+    checksums=True, number_bytes=4, id_bytes=32, require=import_h5py,
+)  # fmt: skip

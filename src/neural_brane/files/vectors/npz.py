@@ -13,17 +13,9 @@ import numpy as np
 from neural_brane.errors import EmbeddingError, PartError
 from neural_brane.files import npz
 from neural_brane.files.reading import check_file, check_npy, read_npy_header
+from neural_brane.files.vectors import table as shared
 from neural_brane.files.vectors.parts import finite_blocks, is_parts
-from neural_brane.files.vectors.table import (
-    EVERYTHING,
-    LAYER,
-    Content,
-    VectorFormat,
-    VectorTable,
-    lacks,
-    parse_ids,
-    parse_provenance,
-)
+from neural_brane.files.vectors.table import EVERYTHING, LAYER, Content, VectorFormat, VectorTable, lacks, parse_ids
 from neural_brane.graph.ids import as_ids
 
 
@@ -51,7 +43,7 @@ def read_members(path: Path, vectors: Callable[[npz.Npz], np.ndarray]) -> Vector
                 raise EmbeddingError(f"{path}: has no array '{name}', expected arrays 'vectors' and 'ids'")
         layer = (archive[LAYER[0]], archive[LAYER[1]]) if all(name in archive for name in LAYER) else None
         text = archive["provenance"] if "provenance" in archive else np.array("{}")
-        provenance = parse_provenance(path, text.item() if text.size == 1 else None)
+        provenance = shared.parse_provenance(path, text.item() if text.size == 1 else None)
         table = VectorTable(vectors(archive), archive["ids"], provenance, layer)
         return table._replace(made_from=archive["made_from"]) if "made_from" in archive else table
 
@@ -103,16 +95,10 @@ NUMBERS = np.dtype("<f4")
 
 
 def map_vectors(path: str | Path, *, check: bool = True) -> VectorTable:
-    """Return the content of an .npz file with its vectors mapped, so that only the rows that are used are read.
-
-    `check` compares the vectors with their checksum, which reads them once. Without it a million vectors open in
-    milliseconds, but damage may go unnoticed.
-    """
+    """Return an .npz file with its vectors mapped; `check` compares their checksum, which reads them all once."""
     path = Path(path)
     if is_parts(path):
-        raise PartError(
-            f"{path}: is a folder of parts; open it with neural_brane.search.EmbeddingParts, which maps it too"
-        )
+        raise PartError(f"{path}: is a folder of parts; neural_brane.search.EmbeddingParts maps it")
     if path.suffix != ".npz":
         raise EmbeddingError(f"{path}: only .npz files can be mapped; write one with Embedding.load(…).save('v.npz')")
     if not path.is_file():
@@ -149,29 +135,16 @@ def _mapped(path: Path) -> np.ndarray:
             if length != member.file_size - (offset - begin) or offset + length > os.fstat(file.fileno()).st_size:
                 raise ValueError("the file is cut off or damaged")
     except npz.DAMAGE as failure:
-        raise EmbeddingError(
-            f"{path}: its vectors cannot be mapped ({failure}); write it again with Embedding.load(…).save('v.npz')"
-        ) from None
+        advice = "write it again with Embedding.load(…).save('v.npz')"
+        raise EmbeddingError(f"{path}: its vectors cannot be mapped ({failure}); {advice}") from None
     return np.memmap(path, NUMBERS, "r", offset, shape) if length else np.zeros(shape, NUMBERS)
 
 
 FORMAT = VectorFormat(
-    ".npz",
-    "arrays vectors, ids and provenance",
-    lambda path: read_members(path, lambda archive: archive["vectors"]),
-    write_npz,
-    keeps=EVERYTHING,
-    checksums=True,
-    number_bytes=4,
-)
+    ".npz", "arrays vectors, ids and provenance", lambda path: read_members(path, lambda archive: archive["vectors"]),
+    write_npz, keeps=EVERYTHING, checksums=True, number_bytes=4,
+)  # fmt: skip
 BARE = VectorFormat(
-    ".npy",
-    "one array; the ids, one per line, in NAME.ids.txt",
-    read_npy,
-    write_npy,
-    refuses="with line ends",
-    accepts=lacks("\n", "\r"),
-    number_bytes=4,
-    files=lambda path: [ids_beside(path), path],
-    takes_ids=True,
-)
+    ".npy", "one array; the ids, one per line, in NAME.ids.txt", read_npy, write_npy, refuses="with line ends",
+    accepts=lacks("\n", "\r"), number_bytes=4, files=lambda path: [ids_beside(path), path], takes_ids=True,
+)  # fmt: skip

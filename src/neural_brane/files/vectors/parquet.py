@@ -19,21 +19,8 @@ import numpy as np
 
 from neural_brane.errors import EmbeddingError
 from neural_brane.files.trial import why_unreadable
-from neural_brane.files.vectors.table import (
-    MADE_FROM,
-    MARK,
-    PROVENANCE,
-    RECORD,
-    Content,
-    VectorFormat,
-    VectorTable,
-    as_frames,
-    check_digest,
-    check_titles,
-    column_names,
-    parse_provenance,
-    unreadable,
-)
+from neural_brane.files.vectors import table as shared
+from neural_brane.files.vectors.table import MARK, PROVENANCE, RECORD, Content, VectorFormat, VectorTable, unreadable
 from neural_brane.graph.lazy import pl
 from neural_brane.graph.memory import require_memory
 
@@ -52,8 +39,8 @@ def write_parquet(content: Content, path: Path) -> None:
 def write_columns(content: Content, path: Path) -> None:
     """Write the columns `id d0 d1 …`, for programs without columns of arrays."""
     schema: dict[str, Any] = {"id": pl.Int64 if content.ids.dtype.kind == "i" else pl.String}
-    schema |= dict.fromkeys(column_names(content.dim), pl.Float32)
-    write_frames(path, schema, as_frames(content), content.provenance)
+    schema |= dict.fromkeys(shared.column_names(content.dim), pl.Float32)
+    write_frames(path, schema, shared.as_frames(content), content.provenance)
 
 
 def _vector_frames(content: Content) -> Iterator[pl.DataFrame]:
@@ -118,7 +105,7 @@ def _has_checksum(path: Path) -> bool:
                 found.update(before)
                 found.update(after)
             expected = content[place + len(MARK) : place + RECORD]
-    check_digest(path, found.hexdigest(), expected)
+    shared.check_digest(path, found.hexdigest(), expected)
     return True
 
 
@@ -147,21 +134,19 @@ def read_parquet(path: Path) -> VectorTable:
         if "made_from" in table.columns and table["made_from"].dtype == pl.String:
             made_from = _complete(path, table["made_from"]).to_numpy().astype(str)
     else:
-        check_titles(path, table.columns)
+        shared.check_titles(path, table.columns)
         vectors = np.empty(table.shape, dtype=np.float32)
         for column, series in enumerate(table):
             if not _complete(path, series).dtype.is_numeric():
                 raise EmbeddingError(f"{path}: column '{series.name}' has type {series.dtype}, expected numbers")
             vectors[:, column] = series.to_numpy()
-    return VectorTable(vectors, ids.to_numpy(), parse_provenance(path, text), made_from=made_from)
+    return VectorTable(vectors, ids.to_numpy(), shared.parse_provenance(path, text), made_from=made_from)
 
 
 def _complete(path: Path, series: pl.Series) -> pl.Series:
     """Return a column; raise an error if it has missing values."""
     if series.null_count():
-        raise EmbeddingError(
-            f"{path}: column '{series.name}' has missing values; give every node an id and all its numbers"
-        )
+        raise EmbeddingError(f"{path}: column '{series.name}' has missing values; give each node an id and all numbers")
     return series
 
 
@@ -177,29 +162,17 @@ def vectors_of(path: Path, nested: list[pl.Series]) -> np.ndarray:
     lists = series.arr.to_list() if isinstance(series.dtype, pl.Array) else series
     lengths = lists.list.len().unique().to_list() if len(lists) else [getattr(series.dtype, "size", 1)]
     if len(lengths) != 1 or not lengths[0]:
-        raise EmbeddingError(
-            f"{path}: column '{series.name}' has vectors of {min(lengths)} to {max(lengths)} numbers; "
-            "give all vectors the same length, at least one"
-        )
+        found = f"{path}: column '{series.name}' has vectors of {min(lengths)} to {max(lengths)} numbers;"
+        raise EmbeddingError(f"{found} give all vectors the same length, at least one")
     numbers = _complete(path, lists.explode())
     return numbers.to_numpy().astype(np.float32, copy=False).reshape(len(series), lengths[0])
 
 
 FORMAT = VectorFormat(
-    ".parquet",
-    "columns id and vector, an array of float32",
-    read_parquet,
-    write_parquet,
-    keeps=(PROVENANCE, MADE_FROM),
-    checksums=True,
-    number_bytes=5,
-)
+    ".parquet", "columns id and vector, an array of float32", read_parquet, write_parquet,
+    keeps=(PROVENANCE, shared.MADE_FROM), checksums=True, number_bytes=5,
+)  # fmt: skip
 COLUMNS = VectorFormat(
-    ".columns.parquet",
-    "columns id, d0, d1, …: one column per number",
-    read_parquet,
-    write_columns,
-    keeps=(PROVENANCE,),
-    checksums=True,
-    number_bytes=4,
-)
+    ".columns.parquet", "columns id, d0, d1, …: one column per number", read_parquet, write_columns,
+    keeps=(PROVENANCE,), checksums=True, number_bytes=4,
+)  # fmt: skip

@@ -16,19 +16,9 @@ from typing import IO, Any, ClassVar, Literal, Self, get_args
 import numpy as np
 
 from neural_brane.errors import EmbeddingError, PartError
-from neural_brane.files import npz
+from neural_brane.files import npz, storage
 from neural_brane.files.reading import DAMAGE
-from neural_brane.files.storage import (
-    MANIFEST,
-    REPAIR,
-    Files,
-    Manifest,
-    atomic,
-    atomic_together,
-    check_writable,
-    describe_files,
-    parse_json,
-)
+from neural_brane.files.storage import MANIFEST, REPAIR, Files, Manifest, atomic, atomic_together, describe_files
 from neural_brane.files.vectors.parquet import ROW_GROUP, vectors_of, write_frames
 from neural_brane.files.vectors.table import LAYER, VectorTable
 from neural_brane.graph.ids import as_ids, locate, repeated
@@ -102,10 +92,8 @@ def map_table(path: Path, rows: int, dim: int) -> np.ndarray:
     except DAMAGE as failure:
         raise PartError(f"{path}: cannot be mapped ({failure}); {REPAIR}") from None
     if table.shape != (rows, dim) or table.dtype != np.dtype("<f4") or not table.flags.c_contiguous:
-        raise PartError(
-            f"{path}: is {table.dtype} of shape {table.shape}, but the manifest says float32 of shape ({rows}, {dim}); "
-            f"{REPAIR}"
-        )
+        rest = f"but the manifest says float32 of shape ({rows}, {dim}); {REPAIR}"
+        raise PartError(f"{path}: is {table.dtype} of shape {table.shape}, {rest}")
     return table.view(np.ndarray)  # slicing a memmap is slower
 
 
@@ -243,10 +231,7 @@ class StoredColumn(_Parts):
         return whole if dtype is None else whole.astype(dtype)
 
     def find(self, wanted: np.ndarray) -> np.ndarray:
-        """Return the row of each wanted value, or -1 if the column lacks it; the parts are searched on the disk.
-
-        The wanted values must be distinct. If one of them occurs in several rows, an error is raised.
-        """
+        """Return the row of each of distinct values, or -1; refuse a value in several rows. Parts stay on disk."""
         rows = np.full(len(wanted), -1, np.int64)
         if wanted.dtype.kind != self.dtype.kind:
             return rows
@@ -268,14 +253,11 @@ BLOCK_ROWS = 8192  # rows read at a time
 
 def is_parts(path: str | Path) -> bool:
     """Return whether a path is a folder with a manifest, like vectors in parts."""
-    return (Path(path) / MANIFEST).is_file()
+    return os.path.isfile(Path(path) / MANIFEST)  # False, too, if the path is in a folder that may not be read
 
 
 def open_parts(folder: str | Path) -> VectorParts:
-    """Return the vectors of a folder that `PartWriter` and `finish` wrote.
-
-    The sizes of all files are compared with the manifest; `VectorParts.check` compares the checksums.
-    """
+    """Return the vectors of a folder that `finish` wrote; it checks sizes, `VectorParts.check` checksums."""
     return VectorParts(Path(folder), VectorManifest.read(Path(folder)))
 
 
@@ -306,9 +288,7 @@ class VectorParts:
         counts = [part["rows"] for part in manifest.parts]
         self.bounds = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
         names = [part_files(part, self.kind) for part in range(len(counts))]
-        self._tables = [
-            StoredParquet(folder, files[-1], rows, manifest) for files, rows in zip(names, counts, strict=True)
-        ]
+        self._tables = [StoredParquet(folder, own[-1], rows, manifest) for own, rows in zip(names, counts, strict=True)]
         size = sum(self.files[files[-1]]["bytes"] for files in names)
         length = 16 if self.kind == "parquet" or not self.nodes else 1 + size // self.nodes  # estimate for ids
         kind = np.dtype(np.int64) if manifest.ids == "integer" else np.dtype(f"U{length}")
@@ -386,10 +366,8 @@ class PartWriter:
 
     def __init__(self, folder: str | Path, part: int, first: int, rows: int, dim: int, kind: Kind = "npy"):
         if min(part, first, rows) < 0 or dim < 1 or kind not in KINDS:
-            raise PartError(
-                f"part={part}, first={first}, rows={rows}, dim={dim}, kind={kind!r} makes no sense; give part, first "
-                "and rows from 0, dim from 1, and kind 'npy' or 'parquet'"
-            )
+            found = f"part={part}, first={first}, rows={rows}, dim={dim}, kind={kind!r} makes no sense;"
+            raise PartError(f"{found} give part, first and rows from 0, dim from 1, and kind 'npy' or 'parquet'")
         self.folder, self.part, self.first, self.rows, self.dim, self.kind = Path(folder), part, first, rows, dim, kind
         self._done = 0
         self._ids: list[pl.Series] = []
@@ -424,10 +402,8 @@ class PartWriter:
         if self._table is None:
             raise PartError(f"{self._name}: is not open; write in a 'with' statement")
         if vectors.ndim != 2 or vectors.shape != (len(names), self.dim):
-            raise PartError(
-                f"{self._name}: vectors have shape {vectors.shape}, expected one row of {self.dim} numbers for each of "
-                f"{len(names)} ids"
-            )
+            rest = f"expected one row of {self.dim} numbers for each of {len(names)} ids"
+            raise PartError(f"{self._name}: vectors have shape {vectors.shape}, {rest}")
         if self._done + len(names) > self.rows:
             raise PartError(f"{self._name}: more than {self.rows:,} rows are written; open it with more rows")
         if not len(names):
@@ -491,9 +467,8 @@ class PartWriter:
 def check_replaceable(folder: Path) -> None:
     """Raise an error if the folder has a manifest of other data, such as shards of a graph, which would be lost."""
     if (folder / MANIFEST).is_file() and not VectorManifest.begins(folder):
-        raise PartError(
-            f"{folder}: its {MANIFEST} does not describe vectors, or is damaged; choose another folder, or remove it"
-        )
+        advice = "choose another folder, or remove it"
+        raise PartError(f"{folder}: its {MANIFEST} does not describe vectors, or is damaged; {advice}")
 
 
 def finish(
@@ -503,11 +478,7 @@ def finish(
     provenance: dict[str, Any] | None = None,
     layer: Sequence[np.ndarray] | None = None,
 ) -> None:
-    """Write the manifest of a folder after all its parts, and remove the files of earlier vectors.
-
-    One process calls it after every `PartWriter` has ended. `layer` is the weight and bias of the layer that scores
-    pairs.
-    """
+    """Write the manifest of a folder after every `PartWriter` has ended, and remove the files of earlier vectors."""
     folder = Path(folder)
     records = [PartRecord.read(folder, f"part-{part:05}.json") for part in range(parts)]
     if not records:
@@ -522,7 +493,7 @@ def finish(
     older: set[str] = set()  # all manifests and records of these and earlier vectors, and the files that they list
     for path in [folder / REPLACED, *folder.glob(RECORDS)]:
         with suppress(OSError, ValueError, LookupError, TypeError):
-            listed = parse_json(path.read_bytes())["files"]
+            listed = storage.parse_json(path.read_bytes())["files"]
             older |= {path.name, *(name for name in listed if Path(name).name == name)}
     for name in older - files.keys():
         (folder / name).unlink(missing_ok=True)
@@ -533,10 +504,8 @@ def _agree(folder: Path, records: list[PartRecord]) -> dict[str, Any]:
     nodes = 0
     for part, one in enumerate(records):
         if one.first != nodes:
-            raise PartError(
-                f"{folder / part_files(part, one.kind)[0]}: begins at node {one.first:,}, expected {nodes:,}, "
-                "where the parts before it end; write parts without gaps"
-            )
+            rest = f"expected {nodes:,}, where the parts before it end; write parts without gaps"
+            raise PartError(f"{folder / part_files(part, one.kind)[0]}: begins at node {one.first:,}, {rest}")
         nodes += one.rows
     filled = [one for one in records if one.rows] or records[:1]
     common: dict[str, Any] = {"nodes": nodes}
@@ -616,5 +585,5 @@ def check_folder(folder: Path, parts: int) -> Path:
     if folder.exists() and not folder.is_dir():
         raise PartError(f"{folder}: is a file, but parts are written to a folder; give a folder")
     check_replaceable(folder)
-    check_writable(folder / MANIFEST, PartError)
+    storage.check_writable(folder, PartError, folder=True)
     return folder / MANIFEST

@@ -1,8 +1,4 @@
-"""Vectors in safetensors files: the tensor `embeddings` holds the vectors, and `ids` holds their ids.
-
-Ids are integers, or the UTF-8 bytes of a JSON list of strings; `made_from` is such a list too. The provenance is in
-the metadata. `layer_weight` and `layer_bias` hold the layer that scores pairs. A checksum covers every bit.
-"""
+"""Vectors in safetensors files: the tensor `embeddings`, and `ids`, integers or the bytes of a JSON list of strings."""
 
 from __future__ import annotations
 
@@ -20,13 +16,9 @@ from neural_brane.files.storage import parse_json
 from neural_brane.files.vectors.table import EVERYTHING, LAYER, MADE_FROM, Content, VectorFormat, VectorTable
 
 KIND = tensors.FileKind(
-    "file of vectors",
-    "1",
-    EmbeddingError,
-    "make it again, or copy it again",
-    "read it with the version of neural-brane that wrote it",
-    "vectors",
-)
+    "file of vectors", "1", EmbeddingError, "make it again, or copy it again",
+    "read it with the version of neural-brane that wrote it", "vectors",
+)  # fmt: skip
 VECTORS, IDS = "embeddings", "ids"
 
 
@@ -80,11 +72,6 @@ def _texts(path: Path, name: str, array: np.ndarray) -> np.ndarray:
 
 
 FORMAT = VectorFormat(
-    ".safetensors",
-    "tensors embeddings and ids",
-    read_safetensors,
-    write_safetensors,
-    keeps=EVERYTHING,
-    checksums=True,
-    number_bytes=4,
-)
+    ".safetensors", "tensors embeddings and ids", read_safetensors, write_safetensors, keeps=EVERYTHING,
+    checksums=True, number_bytes=4,
+)  # fmt: skip

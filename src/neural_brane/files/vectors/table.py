@@ -33,10 +33,7 @@ class VectorTable(NamedTuple):
 
 
 class Content(NamedTuple):
-    """The content of a file of vectors before writing; the vectors come in blocks and need not fit into memory.
-
-    `ids` and `made_from` may lie in a folder of parts; their slices are read when used, `np.asarray` reads all.
-    """
+    """The content of a file of vectors before writing; vectors come in blocks, ids may lie in a folder of parts."""
 
     ids: np.ndarray | StoredColumn  # (nodes,) integers or strings
     blocks: Iterable[np.ndarray]  # rows (k, dim), contiguous float32, in the order of the ids
@@ -90,10 +87,8 @@ RECORD = len(MARK) + 64  # bytes of the mark and the digest
 def check_digest(path: Path, found: str, expected: bytes) -> None:
     """Raise an error unless the digest of a file's bytes is the one that the file contains."""
     if found.encode() != expected:
-        raise EmbeddingError(
-            f"{path}: the file is damaged, cut off or changed: it does not match its checksum; make it again, or copy "
-            "it again"
-        )
+        problem = f"{path}: the file is damaged, cut off or changed: it does not match its checksum;"
+        raise EmbeddingError(f"{problem} make it again, or copy it again")
 
 
 def unreadable(path: Path, kind: str, reason: str) -> EmbeddingError:
@@ -143,22 +138,17 @@ def check_titles(path: Path, titles: list[str]) -> None:
     numbered = re.compile(r"d\d+" if "d0" in titles else r".*\d", re.DOTALL)
     others = [title for title in titles if not numbered.fullmatch(title)]
     if 0 < len(others) < len(titles):
-        raise EmbeddingError(
-            f"{path}: columns {', '.join(map(repr, others[:4]))} are not numbered like the dimensions beside them; "
-            "remove them, or rename them if they belong to the vectors"
-        )
+        found = f"{path}: columns {', '.join(map(repr, others[:4]))} are not numbered like the dimensions beside them;"
+        raise EmbeddingError(f"{found} remove them, or rename them if they belong to the vectors")
 
 
 def as_frames(content: Content) -> Iterator[pl.DataFrame]:
     """Yield each block as a data frame with the columns id, d0, d1 and so on."""
     for ids, block in content.with_ids():
-        columns = map(pl.Series, column_names(content.dim), block.T)
-        yield pl.DataFrame([pl.Series("id", ids), *columns])
+        yield pl.DataFrame([pl.Series("id", ids), *map(pl.Series, column_names(content.dim), block.T)])
 
 
 def number_lines(block: np.ndarray, separator: str) -> list[str]:
     """Return one line of text per row, with the shortest decimals that read back as the same float32."""
-    text = pl.DataFrame(list(map(pl.Series, column_names(block.shape[1]), block.T))).write_csv(
-        include_header=False, separator=separator
-    )
-    return text.split("\n")[: len(block)]
+    frame = pl.DataFrame(list(map(pl.Series, column_names(block.shape[1]), block.T)))
+    return frame.write_csv(include_header=False, separator=separator).split("\n")[: len(block)]

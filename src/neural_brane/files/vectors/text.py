@@ -1,8 +1,4 @@
-"""Vectors in text files: word2vec's text and binary forms, tables, lines for pgvector, TensorBoard's folder.
-
-These formats have no checksums, so a changed digit goes unnoticed, and so do missing lines at the end of a .tsv or
-.csv file.
-"""
+"""Vectors in text files, which have no checksums: word2vec's two forms, tables, pgvector, TensorBoard's folder."""
 
 from __future__ import annotations
 
@@ -19,19 +15,8 @@ import numpy as np
 
 from neural_brane.errors import EmbeddingError
 from neural_brane.files.reading import check_file, read_bytes
-from neural_brane.files.vectors.table import (
-    Content,
-    VectorFormat,
-    VectorTable,
-    as_frames,
-    check_titles,
-    column_names,
-    is_field,
-    lacks,
-    number_lines,
-    parse_ids,
-    parse_provenance,
-)
+from neural_brane.files.vectors import table as shared
+from neural_brane.files.vectors.table import Content, VectorFormat, VectorTable, is_field, number_lines, parse_ids
 from neural_brane.graph.frames import PAIRS
 
 
@@ -39,13 +24,13 @@ def write_lines(content: Content, path: Path, head: str, separator: str, quotes:
     """Write a first line, then one line per node with its id and its numbers; the provenance is lost."""
     with open(path, "wb") as file:
         file.write(f"{head}\n".encode())
-        for frame in as_frames(content):
+        for frame in shared.as_frames(content):
             frame.write_csv(file, include_header=False, separator=separator, quote_style=quotes)
 
 
 def write_table(content: Content, path: Path, separator: str, quotes: Literal["never", "necessary"]) -> None:
     """Write a table with the header `id d0 d1 …`."""
-    write_lines(content, path, separator.join(["id", *column_names(content.dim)]), separator, quotes)
+    write_lines(content, path, separator.join(["id", *shared.column_names(content.dim)]), separator, quotes)
 
 
 def write_word2vec_binary(content: Content, path: Path) -> None:
@@ -84,9 +69,7 @@ def read_word2vec_binary(path: Path) -> VectorTable:
         vectors[row] = np.frombuffer(data, "<f4", dim, space + 1)
         at = end
     if rest := len(data) - at - data.endswith(b"\n", at):
-        raise EmbeddingError(
-            f"{path}: {rest:,} bytes follow the {nodes} nodes that the first line announces; make it again"
-        )
+        raise EmbeddingError(f"{path}: {rest:,} bytes follow the {nodes} nodes of the first line; make it again")
     return VectorTable(vectors, parse_ids(ids), {})
 
 
@@ -117,7 +100,7 @@ def _read_table(path: Path, lines: Iterator[tuple[int, list[str]]], separators: 
         raise EmbeddingError(f"{path}:{number}: '{source}' and '{target}' are columns of edges{_graph_advice(path)}")
     has_header = first[0] in ("", "id") or not _are_numbers(first[1:])
     if has_header:
-        check_titles(path, first[1:])
+        shared.check_titles(path, first[1:])
     return parse_rows(path, lines if has_header else chain([(number, first)], lines), len(first) - 1)
 
 
@@ -153,9 +136,7 @@ def parse_rows(path: Path, rows: Iterable[tuple[int, list[str]]], dim: int) -> V
     for line, (node, *numbers) in rows:
         if len(numbers) != dim:
             advice = _graph_advice(path) if len(numbers) in (1, 2) and dim > 2 else ""  # perhaps an edge and its weight
-            raise EmbeddingError(
-                f"{path}:{line}: {len(numbers)} numbers follow id '{node}', expected {dim} on every line{advice}"
-            )
+            raise EmbeddingError(f"{path}:{line}: {len(numbers)} numbers follow id '{node}', expected {dim}{advice}")
         try:
             values.extend(map(float, numbers))
         except ValueError:
@@ -182,36 +163,24 @@ def _are_numbers(words: list[str]) -> bool:
 
 
 WORD2VEC = VectorFormat(
-    ".txt .w2v .vec .emb",
-    "word2vec text: 'nodes dim', then 'id v1 v2 …' per node",
-    read_word2vec,
+    ".txt .w2v .vec .emb", "word2vec text: 'nodes dim', then 'id v1 v2 …' per node", read_word2vec,
     lambda content, path: write_lines(content, path, f"{len(content.ids)} {content.dim}", " ", "never"),
-    refuses="with spaces",
-    accepts=lambda node: node.split() == [node],
-)
+    refuses="with spaces", accepts=lambda node: node.split() == [node],
+)  # fmt: skip
 BINARY = VectorFormat(
-    ".bin",
-    "word2vec binary: 'nodes dim', then id, space, float32",
-    read_word2vec_binary,
-    write_word2vec_binary,
+    ".bin", "word2vec binary: 'nodes dim', then id, space, float32", read_word2vec_binary, write_word2vec_binary,
     refuses="that are empty or contain spaces or line ends",
-    accepts=lambda node: bool(node) and lacks(" ", "\n")(node),
-    number_bytes=4,
-)
+    accepts=lambda node: bool(node) and shared.lacks(" ", "\n")(node), number_bytes=4,
+)  # fmt: skip
 TABS = VectorFormat(
-    ".tsv",
-    "tab-separated: header 'id d0 d1 …', a line per node",
-    read_tsv,
+    ".tsv", "tab-separated: header 'id d0 d1 …', a line per node", read_tsv,
     lambda content, path: write_table(content, path, "\t", "never"),
-    refuses="that are empty or contain tabs or line ends",
-    accepts=is_field,
-)
+    refuses="that are empty or contain tabs or line ends", accepts=is_field,
+)  # fmt: skip
 COMMAS = VectorFormat(
-    ".csv",
-    "comma-separated: header 'id d0 d1 …', a line per node",
-    read_csv,
+    ".csv", "comma-separated: header 'id d0 d1 …', a line per node", read_csv,
     lambda content, path: write_table(content, path, ",", "necessary"),
-)
+)  # fmt: skip
 
 # PostgreSQL's COPY reads lines `id<TAB>[v1,v2,…]` into a table of the extension pgvector. It escapes characters that
 # would end a field or a line with a backslash; `\N` is a missing value.
@@ -264,12 +233,9 @@ def _split_lines(path: Path, lines: Iterator[str]) -> Iterator[tuple[int, list[s
 
 
 PGVECTOR = VectorFormat(
-    ".pgvector",
-    "lines for PostgreSQL's COPY and its extension pgvector",
-    read_pgvector,
-    write_pgvector,
+    ".pgvector", "lines for PostgreSQL's COPY and its extension pgvector", read_pgvector, write_pgvector,
     usage=psql_commands,
-)
+)  # fmt: skip
 
 # TensorBoard's projector shows a folder: `vectors.tsv` has one vector per line, `metadata.tsv` one id per line, and a
 # config names both. They have no header, because the projector takes the first line of a table with one column as
@@ -316,7 +282,7 @@ def read_projector(path: Path) -> VectorTable:
 
         table = parse_rows(vectors, lines(), 1 if first is None else len(first[1]))
     source = path / PROVENANCE
-    return table._replace(provenance=parse_provenance(source, _read_short(source)) if source.is_file() else {})
+    return table._replace(provenance=shared.parse_provenance(source, _read_short(source)) if source.is_file() else {})
 
 
 def _find_tables(path: Path) -> tuple[Path, Path]:
@@ -346,14 +312,8 @@ def _read_short(path: Path) -> str:
 
 
 PROJECTOR = VectorFormat(
-    ".projector",
-    "a folder for TensorBoard's projector",
-    read_projector,
-    write_projector,
-    keeps=("provenance",),
-    refuses="that are empty or contain tabs or line ends",
-    accepts=is_field,
-    files=lambda path: [path / name for name in (VECTORS, METADATA, PROVENANCE, CONFIG)],
-    folder=True,
+    ".projector", "a folder for TensorBoard's projector", read_projector, write_projector, keeps=("provenance",),
+    refuses="that are empty or contain tabs or line ends", accepts=is_field,
+    files=lambda path: [path / name for name in (VECTORS, METADATA, PROVENANCE, CONFIG)], folder=True,
     usage=lambda path, ids, dim: f"view it with: tensorboard --logdir '{path}'",
-)
+)  # fmt: skip

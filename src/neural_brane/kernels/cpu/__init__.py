@@ -1,8 +1,4 @@
-"""Train and apply Neural-Brane on the CPU with Numba; the bits are the same on any number of threads.
-
-The functions are those of `reference`. A small batch is computed slot by slot; a large batch, in which nodes repeat,
-node by node (see `steps`).
-"""
+"""Train and apply Neural-Brane on the CPU with Numba, as `reference` does; the bits never depend on the threads."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -72,11 +68,7 @@ class Trainer:
         return losses
 
     def switch_model(self, model: Model, attribute_bags: Bags, neighbour_bags: Bags) -> None:
-        """Train another model from now on, in the same memory.
-
-        The model has the same widths; the numbers of its rows and bags may differ. Every node in a triplet must be less
-        than the number of nodes, or of slots if that is smaller, of the trainer's first model.
-        """
+        """Train another model of the same widths in the same memory; it has at most the first model's nodes."""
         sides = sides_of(model, attribute_bags, neighbour_bags, self._settings, vectors=0)
         self._sides = [new._replace(winner=old.winner) for new, old in zip(sides, self._sides, strict=True)]
         self._space, self._weight = self._space._replace(bias=model.bias), model.weight

@@ -263,11 +263,7 @@ class Scaled(NamedTuple):
 
 @njit(nogil=True, error_model="numpy")
 def multiply_rows(matrix, table, first, product):
-    """Write rows first … first + len(product) - 1 of matrix @ table to product.
-
-    matrix: `Scaled`. table and product: float32; their width is a multiple of COLUMNS. Each number is one sum in the
-    order of the row's entries.
-    """
+    """Write rows first, first + 1, … of matrix (`Scaled`) @ table to product; widths are multiples of COLUMNS."""
     indptr, indices, values, rows, columns, diagonal = matrix
     zero = fill(np.float32(0))
     end = indptr[first + len(product)] - 1
@@ -290,9 +286,6 @@ def multiply_rows(matrix, table, first, product):
                 high = multiply_add(own, load(table, row, column + LANE), high)
             store(low, product, at, column)
             store(high, product, at, column + LANE)
-
-
-# Take one step of random walks with restart over sparse rows, and keep the largest numbers of each row.
 
 
 class Largest(NamedTuple):
@@ -362,8 +355,6 @@ def _keep_largest(total, touched, count, most, scratch, columns):
     columns[:kept] = np.sort(columns[:kept])
     return kept
 
-
-# Pool the rows of one node's bag, up to four lanes of columns at a time.
 
 PREFETCH = 16  # cache lines prefetched ahead of the current row, so that reads overlap
 FEWEST_AHEAD = 4  # rows prefetched at least

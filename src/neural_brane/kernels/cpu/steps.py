@@ -1,7 +1,4 @@
-"""Take training steps on the CPU: scratch memory, the passes of small and large batches, and the updates.
-
-A step computes gradients in one pass for a small batch, or three for a large one. The last pass subtracts them.
-"""
+"""Take training steps on the CPU: scratch memory, the passes of small and large batches, and the updates."""
 
 from typing import NamedTuple
 
@@ -115,11 +112,7 @@ SMALLEST_SCALE = 0.25  # smallest common factor of the tables
 
 @inlined
 def task_at(place, tasks, threads):
-    """Return the task at one place of a parallel loop; the number of places is a multiple of threads.
-
-    Numba gives each thread a range of adjacent places. Tasks are dealt to threads in turn, so that all
-    threads get long and short tasks.
-    """
+    """Return the task at one place of a parallel loop; tasks are dealt in turn, so that all threads get long ones."""
     each = -(-tasks // threads)
     return (place % each) * threads + place // each
 
@@ -143,10 +136,7 @@ def score_margin(margin, settings):
 
 @inlined
 def backpropagate(space, settings, slopes, pooled, block, add):
-    """Write the block's share of W's and b's gradient, and dL/df, from dL/dz = slopes (k, ≥ hidden) of k vectors.
-
-    dL/df overwrites f = pooled (k, dim). add: add to the block's share instead of overwriting it.
-    """
+    """Write the block's share of W's and b's gradient from slopes (k, ≥ hidden), and dL/df over f = pooled (k, dim)."""
     hidden = len(space.bias)
     inner = slopes[:, :hidden]
     multiply(inner.T, pooled, space.weight_share[block], add)
@@ -526,10 +516,7 @@ def _backpropagate_nodes(settings, space, count, block):
 
 @inlined
 def _add_pulls(settings, space, vector, slopes, row):
-    """Write dL/dz of a node, the sum over its slots, to slopes[row].
-
-    The gradient by h_u is pull · (h_i − h_j), by h_i it is pull · h_u, and by h_j it is −pull · h_u.
-    """
+    """Write dL/dz of a node, summed over its slots, to slopes[row]: pull · (h_i − h_j), pull · h_u or −pull · h_u."""
     hidden, vectors, zero, minus = space.hidden, space.slot_vectors, fill(np.float32(0)), fill(np.float32(-1))
     start, stop = space.bounds[vector], space.bounds[vector + 1]
     shrink = fill(np.float32(2 * settings.hidden_l2 * (stop - start)))

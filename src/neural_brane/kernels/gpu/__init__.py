@@ -1,8 +1,4 @@
-"""Train and apply Neural-Brane on an NVIDIA GPU with Triton; the functions are those of `reference`.
-
-Models and bags are in GPU memory, as `place` returns them.
-With TRITON_INTERPRET=1 the same kernels run slowly on the CPU, for tests on machines without a GPU.
-"""
+"""Train and apply Neural-Brane on an NVIDIA GPU with Triton, or slowly on the CPU with TRITON_INTERPRET=1."""
 
 from typing import Any, TypeVar
 
@@ -10,20 +6,8 @@ import numpy as np
 import torch
 
 from neural_brane.errors import ParameterError
-from neural_brane.kernels.gpu import large, small
-from neural_brane.kernels.gpu.bundles import (
-    DEFAULT,
-    DEVICE,
-    INTERPRETED,
-    Allocate,
-    Change,
-    Limits,
-    Pooled,
-    Shape,
-    Spans,
-    TablePair,
-    empty,
-)
+from neural_brane.kernels.gpu import bundles, large, small
+from neural_brane.kernels.gpu.bundles import DEFAULT, DEVICE, INTERPRETED, Allocate, Limits, Shape, TablePair, empty
 from neural_brane.kernels.gpu.large import LargeLayer, NodeLayer
 from neural_brane.kernels.gpu.layer import Context, Gather, LayerStep, decay_of
 from neural_brane.kernels.gpu.pool import POOL_WARPS, NodePlan, Plan, PoolWork, find_hubs, locate
@@ -32,8 +16,6 @@ from neural_brane.kernels.gpu.small import SmallLayer
 from neural_brane.kernels.model import MAX, Bags, Model, Settings, padded
 
 __all__ = ["DEVICE", "INTERPRETED", "Limits", "Trainer", "embed", "fetch", "hide", "place", "require_memory"]
-
-# Copy arrays to and from GPU memory, and check that a training fits there.
 
 PLAN_BYTES = 64  # bytes of a plan per slot
 
@@ -57,10 +39,7 @@ def fetch(model: Model, into: Model) -> Model:
 
 
 def require_memory(tables: int, graph: int, dim: int, hidden: int, batch: int, *, free: int | None = None) -> None:
-    """Raise ParameterError unless tables and graph (in bytes) and the scratch of a batch fit into `free` bytes.
-
-    free: the GPU's free memory when None; the interpreter has no limit.
-    """
+    """Raise ParameterError unless tables, graph and scratch (bytes) fit into `free`, by default the GPU's memory."""
     if free is None:
         if INTERPRETED:
             return
@@ -76,8 +55,6 @@ def require_memory(tables: int, graph: int, dim: int, hidden: int, batch: int, *
             f"but only {free:,} are free; lower dim or batch_size, stop other programs on the GPU, or set device='cpu'"
         )
 
-
-# Train a model on the GPU: plan groups of steps, and launch most groups as one captured CUDA graph.
 
 SMALLEST_SCALE = 1e-6  # smallest common factor of the tables
 
@@ -146,11 +123,7 @@ class Trainer:
         return losses / self.batch
 
     def _steps(self, count: int) -> None:
-        """Launch the first `count` steps of the plan.
-
-        L2 on the parameters shrinks every row of both tables at every step. A common factor does this without changing
-        the rows: the tables contain P / scale, and pooling commutes with a positive factor.
-        """
+        """Launch the first `count` steps of the plan; for L2 the tables contain P / scale, as in `cpu.steps`."""
         for step in range(count):
             scale = self.decay**step
             spans, rate = self.plan.spans(step)._replace(scale=scale), self.settings.table_rate / (scale * self.decay)
@@ -160,7 +133,7 @@ class Trainer:
             self.layer.pool(step, spans)
             self.layer.step(step, rate)
             if self.gather:
-                self.gather(step, Change(self.layer.gradient, self.layer.winner, rate), spans)
+                self.gather(step, bundles.Change(self.layer.gradient, self.layer.winner, rate), spans)
         if self.decay != 1:
             self.model.attribute_table.mul_(self.decay**count)
             self.model.neighbour_table.mul_(self.decay**count)
@@ -187,7 +160,7 @@ def embed(
     pooled, winner = allocate(count, shape.width), allocate(count, shape.width, dtype=torch.int32)
     work = PoolWork.of(shape, settings)
     pool_kernel[count, work.strips()](
-        TablePair.of(model, bags, shape), Spans(starts, sizes, count), Pooled(pooled, None, winner),
+        TablePair.of(model, bags, shape), bundles.Spans(starts, sizes, count), bundles.Pooled(pooled, None, winner),
         WORK=work, num_warps=POOL_WARPS,
     )  # fmt: skip
     return pooled[:, shape.columns()]

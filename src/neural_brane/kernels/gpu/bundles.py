@@ -24,9 +24,6 @@ def empty(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.empty(shape, dtype=dtype, device=DEVICE)
 
 
-# Thresholds that choose the launches of a step. They change its speed and memory, but not its result.
-
-
 class Limits(NamedTuple):
     """Thresholds measured on an H200. Tests pass smaller ones to reach every path on small graphs."""
 
@@ -51,8 +48,6 @@ class Limits(NamedTuple):
 
 DEFAULT = Limits()
 
-
-# Padded widths of the arrays that kernels use.
 
 DEPTH = 32  # inner dimension of a matrix product per iteration
 
@@ -124,10 +119,7 @@ class TablePair(NamedTuple):
 
 
 class Spans(NamedTuple):
-    """The bags that a step pools: one of attributes and one of neighbours per vector.
-
-    The bags of hubs are pooled before all others, into one row of maxima per hub.
-    """
+    """The bags that a step pools: one of attributes and one of neighbours per vector; those of hubs come first."""
 
     starts: Array  # (2, vectors) int64: start of each bag in the tables' indices, attributes first
     sizes: Array  # (2, vectors) int32: number of rows in each bag

@@ -1,9 +1,4 @@
-"""Train the hidden layer with its W and b, and update the tables.
-
-`SmallLayer`, `LargeLayer` and `NodeLayer` derive from `LayerStep`; each launches a step differently. There are two
-updates of the tables: `scatter` adds the gradient of each vector atomically, in any order; `gather` sums the gradients
-of each table row in the order of the vectors, so that every run gives the same bits.
-"""
+"""Train the hidden layer with its W and b; update the tables by `scatter` in any order, by `gather` in a fixed one."""
 
 from abc import ABC, abstractmethod
 from typing import NamedTuple
@@ -287,11 +282,7 @@ def find_frequent(winner, frequent, vectors, TILES: tl.constexpr):
 
 @triton.jit
 def gather(tables, segments, change, spans, TILES: tl.constexpr):
-    """Update both tables in place, row by row; sum the change of the vectors that pooled a row in a fixed order.
-
-    segments (`BothSegments`) lists the vectors of each row. The programs (number, side) of a side take its segments
-    in turn.
-    """
+    """Update both tables row by row from `segments`, the vectors of each row in a fixed order, taken in turn."""
     if tl.program_id(1) == 0:
         _gather_table(tables.attributes, segments.attributes, change, 0, spans.sizes, TILES)
     else:

@@ -176,8 +176,6 @@ def unpack(key):
     return bits.to(tl.float32, bitcast=True), (key & NO_ROW).to(tl.int32) ^ NO_ROW
 
 
-# The plan of a group of steps. It contains all kernel inputs that do not depend on the model.
-
 BLOCK = 1024  # slots per program of `_locate`
 
 
@@ -198,11 +196,7 @@ class BothSegments(NamedTuple):
 
 
 class Plan:
-    """The bags of a group's steps, at fixed addresses that captured launches can read.
-
-    A step computes `vectors` vectors, here one per slot. starts (steps, 2, vectors) int64 and sizes (steps, 2, vectors)
-    int32 are the starts and the numbers of rows of the bags, attributes before neighbours.
-    """
+    """The bags of a group's steps, at fixed addresses; starts and sizes have the shape (steps, 2, vectors)."""
 
     def __init__(
         self, bags: tuple[Bags, Bags], table_rows: tuple[int, int], steps: int, slots: int, vectors: int | None = None

@@ -1,8 +1,4 @@
-"""Train on small batches with three launches per step: pool, hide and learn.
-
-Launch latency dominates. So programs compute some numbers several times instead of waiting for each other, and the
-update of W runs beside the next step's pooling, which does not read W. Every width is a multiple of 32.
-"""
+"""Train on small batches with three launches per step: pool, hide and learn; launch latency dominates."""
 
 from typing import NamedTuple
 
