@@ -158,8 +158,7 @@ class OnRanks(Tables):
 
     def means(self, table: Table) -> np.ndarray:
         """Return the mean of each column over all ranks, float64."""
-        own = self.local.means(table) * len(table) if len(table) else np.zeros(table.shape[1])
-        total = self.exchange.total(np.append(own, float(len(table))))
+        total = self.exchange.total(np.append(self.local.sums(table), float(len(table))))
         return total[:-1] / total[-1]
 
     def rotate(self, table: Table, rotation: np.ndarray) -> Table:

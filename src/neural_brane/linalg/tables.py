@@ -144,10 +144,14 @@ class Tables:
         squares = map_threads(lambda block: _squares(table[block].astype(np.float64)), _blocks(table), self.threads)
         return sum(squares, np.zeros((table.shape[1],) * 2))
 
-    def means(self, table: Table) -> np.ndarray:
-        """Return the mean of each column, float64."""
+    def sums(self, table: Table) -> np.ndarray:
+        """Return the sum of each column, a float64 NumPy array."""
         sums = map_threads(lambda block: table[block].sum(axis=0, dtype=np.float64), _blocks(table), self.threads)
-        return sum(sums, np.zeros(table.shape[1])) / len(table)
+        return sum(sums, np.zeros(table.shape[1]))
+
+    def means(self, table: Table) -> np.ndarray:
+        """Return the mean of each column, a float64 NumPy array."""
+        return self.sums(table) / len(table)
 
     def centre(self, table: Table) -> Table:
         """Subtract from each column its mean, in place, and return the table."""
@@ -208,8 +212,8 @@ class OnTorch(Tables):
             total += _squares(table[block].double())
         return total.cpu().numpy()
 
-    def means(self, table: Table) -> np.ndarray:
-        return table.mean(dim=0, dtype=self.torch.float64).cpu().numpy()
+    def sums(self, table: Table) -> np.ndarray:
+        return table.sum(dim=0, dtype=self.torch.float64).cpu().numpy()
 
     def rotate(self, table: Table, rotation: np.ndarray) -> Table:
         return table @ self.table(rotation)
