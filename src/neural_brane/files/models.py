@@ -186,6 +186,7 @@ def save_model(model: Embedder, path: str | Path) -> None:
         "encoder": None if graph.encoder is None else graph.encoder.as_dict(),
         "parts": packer.pack({part: getattr(graph, part) for part in GRAPH_PARTS}, "graph"),
         "learned": packer.pack(fitted.learned, "learned"),
+        "link weights": packer.pack(fitted.link_weights, "link weights"),
     }
     arrays = packer.arrays()
     check_space(path, sum(array.nbytes for array in arrays.values()), ModelError)
@@ -267,6 +268,7 @@ def _restore(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> Embedder:
     fitted = Fitted(kind(**settings), graph, read(about["learned"]), about["updated"], known)
     fitted.version = about["version"]
     fitted.data = about["graph"]
+    fitted.link_weights = read(about.get("link weights"))  # models of earlier versions have none
     _check_learned(fitted)
     model = kind(**read(about["given"]))
     model._fitted = fitted
