@@ -64,9 +64,9 @@ def suggest(
 ) -> None:
     r"""Suggest links that a node does not have yet, with reasons.
 
-    The score is the chance that the link is missing, if a tenth of the edges
-    were. It is learned from the graph's own edges: how alike the vectors are,
-    which neighbours both nodes have, and more.
+    The score, from 0 to 1, is learned from the graph's own edges: by spectral
+    vectors, common neighbours, eigenvectors and degrees. The reasons are what
+    both nodes share and few others have.
 
     \b
     brane embed stdlib --save-model m.brane

@@ -33,8 +33,7 @@ from neural_brane.graph.labels import node_labels
 from neural_brane.graph.memory import Sizes
 from neural_brane.insight.contributions import Reasons
 from neural_brane.insight.explain import Explanation, check_top, explain_node, explain_pairs
-from neural_brane.insight.links import LinkScorer, Shared, Suggestion, as_chances, shared_in_graph
-from neural_brane.linalg.weights import inverse_frequency
+from neural_brane.insight.links import LinkScorer, SharedFinder, Suggestion, as_chances
 from neural_brane.methods.features import Output, as_given, as_matrix, graph_for, newcomers_for
 from neural_brane.methods.identity import identify_code
 from neural_brane.methods.parameters import DIM, RUN, Parametrised, shared
@@ -155,6 +154,11 @@ class Fitted:
     def reasons(self) -> Reasons | None:
         """The explainer of the vectors, made once; None if the method cannot explain them."""
         return self.method._reasons(self)
+
+    @cached_property
+    def shared(self) -> SharedFinder:
+        """The finder of reasons for links, made once."""
+        return SharedFinder(self.graph)
 
     def link_scorer(self, progress: Reporter | None = None) -> LinkScorer:
         """Return the scorer of links in this graph, made once; a saved model keeps its weights."""
@@ -430,18 +434,19 @@ class Embedder(Output, Parametrised, ABC):
             return explain_node(reasons, embedding, graph, row, top)
         return explain_pairs(reasons, embedding, graph, row, [embedding.row(other)], top)[0]
 
-    def score(self, pairs: Sequence[tuple[Any, Any]] | np.ndarray) -> np.ndarray:
-        """Return the chance (pairs,) float64 that each pair of ids is a link that the graph lacks.
+    def score_links(self, pairs: Sequence[tuple[Any, Any]] | np.ndarray) -> np.ndarray:
+        """Return a number from 0 to 1 (pairs,) float64 for each pair of ids; higher means a likelier link.
 
-        A small regression over cosines, common neighbours, eigenvectors and degrees has learned to tell a tenth of the
-        edges from random pairs without an edge. So the chance is that of a graph that lacks as many edges. The first
-        call learns the regression.
+        A small regression has learned to tell a tenth of the graph's edges from random pairs, by cosines of spectral
+        vectors, common neighbours, eigenvectors and degrees (`neural_brane.insight.links.LinkScorer`). The number
+        estimates the chance that the graph lacks this link, if it lacks as many edges again; above .1 it is two to four
+        times too high. The first call learns the regression. The method's own vectors are not used.
 
         Examples
         --------
         >>> from neural_brane import PropagatedAttributes, load
         >>> model = PropagatedAttributes(dim=16, seed=0).fit(load("stdlib"))
-        >>> likely, unlikely = model.score([("json.tool", "json.decoder"), ("json", "tkinter")])
+        >>> likely, unlikely = model.score_links([("json.tool", "json.decoder"), ("json", "tkinter")])
         >>> bool(likely > unlikely)
         True
         """
@@ -451,9 +456,8 @@ class Embedder(Output, Parametrised, ABC):
     def suggest(self, node: Any, k: int = 10, *, exclude: Iterable[Any] = ()) -> list[Suggestion]:
         """Return the k most likely new neighbours of a node, best first, each with its `score` and reasons.
 
-        The reasons are attributes and neighbours of both nodes that add most to the cosine, as in `explain(node,
-        other)`; if the method cannot explain, they are the rarest that both have. What more than a tenth of the nodes
-        have is never a reason.
+        The score is that of `score_links`. The reasons are attributes and neighbours that both nodes share and few others
+        have; what more than a tenth of the nodes have is never a reason.
 
         Parameters
         ----------
@@ -476,13 +480,7 @@ class Embedder(Output, Parametrised, ABC):
         embedding, graph = fitted.embedding, fitted.graph
         row = embedding.row(node)
         rows, scores = fitted.link_scorer(self.progress).rank(row, k, map(embedding.row, exclude))
-        others = rows.tolist()
-        if fitted.reasons is not None:
-            explained = explain_pairs(fitted.reasons, embedding, graph, row, others, REASONS)
-            shared = [Shared(one.attributes, one.neighbours) for one in explained]
-        else:
-            weights = inverse_frequency(graph.attributes)
-            shared = [shared_in_graph(graph, weights, row, other, REASONS) for other in others]
+        shared = fitted.shared.find(row, rows.tolist(), REASONS)
         found = zip(graph.ids[rows].tolist(), as_chances(scores).tolist(), shared, strict=True)
         return [Suggestion(*one) for one in found]
 
