@@ -456,8 +456,8 @@ class Embedder(Output, Parametrised, ABC):
     def suggest(self, node: Any, k: int = 10, *, exclude: Iterable[Any] = ()) -> list[Suggestion]:
         """Return the k most likely new neighbours of a node, best first, each with its `score` and reasons.
 
-        The score is that of `score_links`. The reasons are attributes and neighbours that both nodes share and few others
-        have; what more than a tenth of the nodes have is never a reason.
+        The score is that of `score_links`. The reasons are attributes and neighbours that both nodes share and few
+        others have; what more than a tenth of the nodes have is never a reason.
 
         Parameters
         ----------
