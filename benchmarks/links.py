@@ -120,8 +120,8 @@ def run(name: str, options: argparse.Namespace, seed: int) -> dict[str, dict[str
 def show(name: str, runs: list[dict[str, dict[str, float]]]) -> None:
     """Print the means of a graph's runs."""
     for title in runs[0]:
-        means = (fmean(one[title][measure] for one in runs) for measure in MEASURES)
-        print(f"{name:16} {title:20} AUC {{:.4f}}  recall {{:.3f}}  NDCG {{:.3f}}".format(*means), flush=True)
+        auc, recall, ndcg = (fmean(one[title][measure] for one in runs) for measure in MEASURES)
+        print(f"{name:16} {title:20} AUC {auc:.4f}  recall {recall:.3f}  NDCG {ndcg:.3f}", flush=True)
 
 
 def main() -> None:
@@ -137,7 +137,7 @@ def main() -> None:
         runs = results.setdefault(name, [])
         while len(runs) < options.seeds:
             runs.append(run(name, options, len(runs)))
-            about = {"machine": describe_machine(), "nodes": options.nodes, "dim": options.dim, "results": results}
+            about = {"machine": describe_machine(), "dim": options.dim, "results": results}
             with atomic(PATH) as draft:
                 draft.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
         show(name, runs)

@@ -79,7 +79,7 @@ def test_all_evidence_uses_the_vectors_and_the_graph(held_out):
 
 
 def test_a_pair_is_scored_by_a_regression_that_has_not_seen_it():
-    """Random vectors and a random graph have nothing to learn, but a regression would remember pairs that it has seen."""
+    """Random vectors and graphs have nothing to learn, but a regression would remember pairs that it has seen."""
     rng, aucs = np.random.default_rng(0), []
     for seed in range(8):
         ends = rng.integers(200, size=(2_000, 2))
