@@ -20,6 +20,7 @@ from neural_brane.files.storage import check_space, check_target
 from neural_brane.files.tensors import CODES
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.encoder import Encoder
+from neural_brane.insight.pairs import PairFeatures
 from neural_brane.methods import METHODS
 from neural_brane.methods.base import Embedder, Fitted
 from neural_brane.methods.parameters import cores
@@ -280,6 +281,9 @@ def _check_learned(fitted: Fitted) -> None:
     vectors, nodes = getattr(fitted.learned, "vectors", None), len(fitted.graph)
     if vectors is not None and vectors.shape != (nodes, fitted.method.dim):
         raise ValueError(f"vectors have shape {vectors.shape}, expected {(nodes, fitted.method.dim)}")
+    weights = fitted.link_weights
+    if weights is not None and weights.shape != (len(PairFeatures.NAMES) + 1,):
+        raise ValueError(f"weights of links have shape {weights.shape}, expected {(len(PairFeatures.NAMES) + 1,)}")
     part = getattr(fitted.learned, "part", None)
     if part is not None:
         tables = part.model.attribute_table, part.model.neighbour_table

@@ -13,11 +13,12 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import assemble
 from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.linalg.eigenvectors import Hops
-from neural_brane.linalg.tables import Tables
+from neural_brane.linalg.tables import BLOCK_ROWS, Tables
 from neural_brane.linalg.weights import distinguishes_nodes, unit_rows, without_self_loops
 from neural_brane.search.exact import cosines_of_pairs
 
-BLOCK_PAIRS = 16_384  # pairs looked at a time
+BLOCK_PAIRS = 16_384  # pairs looked at at a time
+MOST_NEIGHBOURS = 2_000_000  # neighbours looked at at a time
 EIGENVECTORS = 128
 SPECTRAL_DIM = 112
 HOP_WEIGHTS, LINK_WEIGHT = (1.0, 1.0, 1.0), 0.3  # those of Neural-Brane's spectral part
@@ -160,9 +161,6 @@ class PairFeatures:
         return found
 
 
-MOST_NEIGHBOURS = 2_000_000  # neighbours looked at a time
-
-
 def even_blocks(sizes: np.ndarray) -> Iterator[slice]:
     """Yield slices of places whose sizes sum to MOST_NEIGHBOURS at most, but hold at least one place."""
     ends, start = np.cumsum(sizes), 0
@@ -194,7 +192,8 @@ def eigenvectors(
     with one_blas_thread():
         basis = found.vectors[:, :rank] / np.sqrt(found.values[:rank]).astype(np.float32)
         image = tables.matrix(links).scaled(rows=scale, columns=scale) @ basis
-        inner = basis.T.astype(np.float64) @ image.astype(np.float64)
+        blocks = (slice(at, at + BLOCK_ROWS) for at in range(0, len(basis), BLOCK_ROWS))
+        inner = sum(basis[rows].T.astype(np.float64) @ image[rows].astype(np.float64) for rows in blocks)
         values, axes = np.linalg.eigh((inner + inner.T) / 2)
         places = tables.rotate(basis, axes * values)
     return places, np.divide(1, values, out=np.zeros(rank), where=values > 0)
