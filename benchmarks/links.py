@@ -132,12 +132,14 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=1_000)
     parser.add_argument("--dim", type=int, default=150)
     options = parser.parse_args()
-    results = json.loads(PATH.read_text(encoding="utf-8"))["results"] if PATH.exists() else {}
+    known = json.loads(PATH.read_text(encoding="utf-8")) if PATH.exists() else {"results": {}, "nodes": {}}
+    results, nodes = known["results"], known["nodes"]
     for name in options.graphs:
         runs = results.setdefault(name, [])
         while len(runs) < options.seeds:
             runs.append(run(name, options, len(runs)))
-            about = {"machine": describe_machine(), "dim": options.dim, "results": results}
+            nodes[name] = options.nodes
+            about = {"machine": describe_machine(), "dim": options.dim, "nodes": nodes, "results": results}
             with atomic(PATH) as draft:
                 draft.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
         show(name, runs)
