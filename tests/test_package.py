@@ -20,6 +20,7 @@ PACKAGES = [
 # These modules import a later package inside a function, to save a model or to train.
 LOCAL = {
     "graph.attributed": "files.graphs.formats",
+    "insight.pairs": "methods.spectral",
     "methods.base": "files.models",
     "methods.neural_brane.model": "distributed.embedding",
 }

@@ -69,16 +69,29 @@ def test_scores_are_those_of_scikit_learn(similarity, held_out):
     assert result.average_precision == pytest.approx(average_precision_score(truth, scores), abs=1e-4)
 
 
-def test_the_regression_finds_which_entries_matter(halves):
-    """The sign of one entry separates the two halves of the graph; all others are larger, and noise."""
-    found = hold_out_edges(halves, share=0.2)
-    rng = np.random.default_rng(0)
-    vectors = np.column_stack([np.where(np.arange(60) < 30, 0.1, -0.1), 9 * rng.normal(size=(60, 4))])
-    result = predict_links(vectors, found)
-    assert result.auc < 0.7
-    assert result.regression_auc > result.auc + 0.1
-    tiny = predict_links(vectors * 1e-4, found)
-    assert tiny.regression_auc == pytest.approx(result.regression_auc, abs=0.01)
+def test_all_evidence_uses_the_vectors_and_the_graph(held_out):
+    noise = np.random.default_rng(0).normal(size=(554, 8))
+    telling = METHODS["propagated-attributes"](dim=32, seed=0).fit_transform(held_out.graph)
+    by_noise, by_both = (predict_links(vectors, held_out, similarity="cosine") for vectors in (noise, telling))
+    assert by_noise.auc < 0.6
+    assert by_noise.scorer_auc > 0.85
+    assert by_both.scorer_auc > max(by_noise.scorer_auc, by_both.auc) + 0.01
+
+
+def test_a_pair_is_scored_by_a_regression_that_has_not_seen_it():
+    """Random vectors and graphs have nothing to learn, but a regression would remember pairs that it has seen."""
+    rng, aucs = np.random.default_rng(0), []
+    for seed in range(8):
+        ends = rng.integers(200, size=(2_000, 2))
+        found = hold_out_edges(AttributedGraph.from_edges(ends[ends[:, 0] != ends[:, 1]], nodes=200), share=0.02)
+        aucs.append(predict_links(rng.normal(size=(200, 2)), found, seed=seed).scorer_auc)
+    assert np.mean(aucs) < 0.58
+
+
+def test_too_few_pairs_have_no_score_by_all_evidence():
+    graph = AttributedGraph.from_edges([(node, node + 1) for node in range(20)], nodes=21)
+    found = predict_links(np.eye(21), hold_out_edges(graph, share=0.15))
+    assert (found.scorer_auc, found.scorer_average_precision) == (None, None)
 
 
 def test_vectors_are_matched_by_id(held_out):
@@ -102,7 +115,7 @@ def test_a_golden_value_and_json(held_out):
     vectors = METHODS["attributes"](dim=16, seed=0).fit_transform(held_out.graph)
     seen = []
     result = predict_links(vectors, held_out, similarity="cosine", progress=seen.append)
-    assert (result.auc, result.regression_auc) == pytest.approx((0.8236, 0.8270), abs=0.01)
+    assert (result.auc, result.scorer_auc) == pytest.approx((0.8236, 0.9466), abs=0.01)
     assert result == predict_links(vectors, held_out, similarity="cosine")
     assert json.loads(json.dumps(result.as_dict()))["positives"] == len(held_out.positives)
     assert (seen[-1].done, seen[-1].total, seen[-1].unit) == (2, 2, "scorings")

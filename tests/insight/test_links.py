@@ -1,19 +1,124 @@
-"""Suggested links are new, the likeliest first, and come with what both nodes share."""
+"""Links are scored by all that a graph says; suggested links are new and come with what few other nodes share."""
 
 import json
 
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 
-from neural_brane import TADW, AttributedGraph, Attributes, Embedding, NeuralBrane, PropagatedAttributes
-from neural_brane.embedding import Layer
+from neural_brane import AttributedGraph, Attributes, PropagatedAttributes, load, load_model
 from neural_brane.errors import EmbeddingError, ParameterError
-from neural_brane.insight.links import LinkScorer, LinkWeights, common_neighbours
+from neural_brane.evaluate import hold_out_edges
+from neural_brane.insight.links import LinkScorer, SharedFinder
+from neural_brane.insight.pairs import edge_pairs, spectral_vectors
+
+
+@pytest.fixture(scope="module")
+def held_out():
+    return hold_out_edges(load("stdlib"), seed=1)
+
+
+@pytest.fixture(scope="module")
+def scorer(held_out):
+    return LinkScorer(held_out.graph, seed=0)
 
 
 @pytest.fixture
 def model(small_graph):
-    return NeuralBrane(dim=8, seed=0, epochs=2, batches_per_epoch=5).fit(small_graph)
+    return PropagatedAttributes(dim=4, seed=0).fit(small_graph)
+
+
+def test_held_out_edges_are_told_from_other_pairs_better_than_by_any_feature(held_out, scorer):
+    pairs = np.concatenate([held_out.positives, held_out.negatives])
+    truth = np.repeat([1, 0], [len(held_out.positives), len(held_out.negatives)])
+    alone = [roc_auc_score(truth, feature) for feature in scorer.features(pairs)[:, :7].T]
+    assert roc_auc_score(truth, scorer.score(pairs)) > max(0.93, *alone)
+
+
+def test_what_is_learned_comes_from_a_graph_without_the_edges(held_out):
+    seen = []
+
+    def embed(graph, seed, report):
+        seen.append(graph)
+        return spectral_vectors(graph, seed, report)
+
+    LinkScorer(held_out.graph, embed=embed)
+    smaller, whole = (set(map(tuple, edge_pairs(graph).tolist())) for graph in seen)
+    assert smaller < whole
+    assert len(whole - smaller) == round(0.1 * len(whole))
+    assert np.array_equal(seen[0].attributes.toarray(), seen[1].attributes.toarray())
+
+
+def test_the_same_seed_gives_the_same_scores(held_out, scorer):
+    pairs = held_out.positives
+    np.testing.assert_array_equal(LinkScorer(held_out.graph, seed=0).score(pairs), scorer.score(pairs))
+    assert (LinkScorer(held_out.graph, seed=1).score(pairs) != scorer.score(pairs)).any()
+
+
+def test_vectors_of_any_kind_can_take_the_place_of_spectral_ones(held_out):
+    by_attributes = LinkScorer(
+        held_out.graph, embed=lambda graph, seed, _: Attributes(dim=8, seed=seed).fit_transform(graph).vectors
+    )
+    assert by_attributes.features.vectors.shape == (554, 8)
+    assert by_attributes.score(held_out.positives).mean() > by_attributes.score(held_out.negatives).mean()
+
+
+@pytest.mark.parametrize(
+    ("edges", "attributes", "nodes"),
+    [
+        ([], {node: ["red"] for node in range(3)}, 3),
+        ([], {0: ["red"], 1: ["red"], 2: ["blue"]}, 3),
+        ([(0, 1), (0, 2), (1, 2)], {}, 3),
+        ([(0, 0)], {}, 2),
+        ([(0, 1), (1, 2), (2, 3)], {0: ["red"], 3: ["red"]}, 5),
+    ],
+    ids=["nothing", "attributes", "complete", "self-loop", "path"],
+)
+def test_a_graph_of_few_edges_is_scored_by_plain_weights(edges, attributes, nodes):
+    graph = AttributedGraph.from_edges(np.reshape(edges, (-1, 2)).astype(int), attributes=attributes, ids=range(nodes))
+    scorer = LinkScorer(graph)
+    pairs = np.argwhere(np.triu(np.ones((nodes, nodes)), 1))
+    assert np.isfinite(scorer.score(pairs)).all()
+    linked = {*map(tuple, edges), *((v, u) for u, v in edges)}
+    rows, _ = scorer.rank(0, 9)
+    assert set(rows.tolist()) == {v for v in range(1, nodes) if (0, v) not in linked}
+
+
+def test_with_few_edges_every_feature_but_those_of_degrees_counts_the_same(small_graph):
+    scorer = LinkScorer(small_graph)
+    pairs = np.argwhere(np.triu(np.ones((12, 12)), 1))
+    assert (scorer.weights[:7] > 0).all()
+    assert not scorer.weights[7:11].any()
+    cat_and_ann, cat_and_kim = scorer.score(np.array([[2, 0], [2, 10]]))
+    assert cat_and_ann > cat_and_kim
+    assert len(scorer.score(pairs)) == 66
+
+
+def test_the_first_suggestions_are_those_of_all_nodes(held_out, scorer):
+    links = held_out.graph.adjacency
+    for row in range(0, 554, 50):
+        free = np.setdiff1d(np.arange(554), [row, *links[[row]].indices])
+        scores = scorer.score(np.column_stack([np.full(len(free), row), free]))
+        best = free[np.argsort(-scores, kind="stable")[:10]]
+        np.testing.assert_array_equal(scorer.rank(row, 10)[0], best)
+
+
+def test_a_grown_graph_keeps_the_weights(held_out, scorer):
+    graph = held_out.graph
+    ids = graph.ids.tolist()
+    attributes = {node: names_of(graph, row) for row, node in enumerate(ids)} | {
+        "my_json": names_of(graph, ids.index("json"))
+    }
+    edges = [(ids[u], ids[v]) for u, v in edge_pairs(graph)] + [("my_json", "json.decoder")]
+    grown = AttributedGraph.from_edges(edges, attributes=attributes, ids=[*ids, "my_json"])
+    larger = scorer.extended(grown)
+    np.testing.assert_array_equal(larger.weights, scorer.weights)
+    first = [ids[row] for row in larger.rank(len(ids), 5)[0]]
+    assert {"json", "json.encoder"} <= set(first)
+
+
+def names_of(graph, row):
+    return graph.attribute_names[graph.attributes[[row]].indices].tolist()
 
 
 def test_neither_the_node_nor_its_neighbours_nor_the_excluded_are_suggested(model):
@@ -22,93 +127,90 @@ def test_neither_the_node_nor_its_neighbours_nor_the_excluded_are_suggested(mode
     assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
 
 
-def test_scores_of_one_kind_are_the_models(model, small_graph):
-    for one in model.suggest("ann", k=4, by="score"):
-        assert one.score == pytest.approx(model.score([("ann", one.id)])[0], rel=1e-4)
-    cosines = dict(model.embedding_.nearest("ann", k=11))
-    for one in model.suggest("ann", k=4, by="similarity"):
-        assert one.score == pytest.approx(cosines[one.id], abs=1e-5)
-    assert model.suggest("ann", k=1, by="neighbours")[0].id in ("fay", "dan")
+def test_scores_of_suggestions_and_pairs_are_the_same(model):
+    found = model.suggest("ann", k=5)
+    pairs = [("ann", one.id) for one in found]
+    np.testing.assert_array_equal(model.score_links(pairs), [one.score for one in found])
+    np.testing.assert_allclose(model.score_links(pairs), model.score_links([pair[::-1] for pair in pairs]), rtol=1e-9)
+    assert ((model.score_links(pairs) > 0) & (model.score_links(pairs) < 1)).all()
 
 
-def test_the_score_adds_two_numbers_of_mean_0_and_deviation_1(model, small_graph):
-    weights = LinkScorer(model.embedding_, small_graph, "cosine").weigh()
-    own = {one.id: one.score for one in model.suggest("ann", k=50, by=weights.vectors)}
-    common = dict(zip(small_graph.ids.tolist(), common_neighbours(small_graph.adjacency, 0).tolist(), strict=True))
-    parts = [np.array([part[other] for other in own]) for part in (own, common)]
-    total = sum(w * (one - one.mean()) / one.std() for w, one in zip((1, weights.neighbours), parts, strict=True))
-    found = {one.id: one.score for one in model.suggest("ann", k=50)}
-    assert found == {other: pytest.approx(score, abs=1e-4) for other, score in zip(own, total.tolist(), strict=True)}
+def test_a_saved_model_keeps_what_its_scorer_has_learned(held_out, tmp_path):
+    model = PropagatedAttributes(dim=4, seed=0).fit(held_out.graph)
+    model.save(tmp_path / "before.brane")
+    pairs = held_out.graph.ids[held_out.positives]
+    scores = model.score_links(pairs)
+    model.save(tmp_path / "after.brane")
+    before, after = (load_model(tmp_path / f"{name}.brane") for name in ("before", "after"))
+    steps = {}
+    for name, again in (("before", before), ("after", after)):
+        again = load_model(tmp_path / f"{name}.brane").set_params(
+            progress=lambda one, name=name: steps.update({name: one})
+        )
+        again.suggest("json", k=1)
+    assert steps["before"].done == steps["before"].total == 2 * steps["after"].total  # only `before` has to learn
+    np.testing.assert_array_equal(after.score_links(pairs), scores)
+    np.testing.assert_array_equal(before.score_links(pairs), scores)
 
 
-def in_groups(scale):
-    """Return a graph of eight groups without links between them, and vectors that show the groups through noise."""
-    rng, groups = np.random.default_rng(0), np.repeat(np.arange(8), 20)
-    mates = [(one, int(other)) for one in range(160) for other in rng.choice(np.flatnonzero(groups == groups[one]), 4)]
-    graph = AttributedGraph.from_edges([pair for pair in mates if pair[0] != pair[1]], ids=range(160))
-    return graph, np.eye(8)[groups] + scale * rng.normal(size=(160, 8))
+def shared(graph, one, other, top=3):
+    ids = graph.ids.tolist()
+    return SharedFinder(graph).find(ids.index(one), [ids.index(other)], top)[0]
 
 
-def test_the_score_that_finds_more_links_weighs_more():
-    noisy, telling = (
-        LinkScorer(Embedding(vectors, graph.ids), graph, "cosine").weigh()
-        for graph, vectors in map(in_groups, (9, 0.01))
-    )
-    assert noisy.neighbours > 3
-    assert telling.neighbours < 2
+def test_reasons_are_what_few_nodes_share():
+    groups = np.repeat(np.arange(20), 20)  # links join only nodes of one group
+    rng = np.random.default_rng(0)
+    mates = [(one, int(other)) for one in range(400) for other in rng.choice(np.flatnonzero(groups == groups[one]), 4)]
+    words = {
+        node: [f"group {groups[node]}", "all"] + ["of"] * (rng.random() < 0.08) + ["hub's"] * (node % 3 == 0)
+        for node in range(400)
+    }
+    words[0], words[1] = ([*words[node], "of", "rare"] for node in (0, 1))
+    hub = [(400, node) for node in range(0, 400, 2)]
+    edges = [pair for pair in mates if pair[0] != pair[1]] + hub + [(0, 2), (1, 2), (1, 400)]
+    attributes = {node: sorted(set(names)) for node, names in words.items()}
+    graph = AttributedGraph.from_edges(edges, attributes=attributes, ids=range(401))
+    found = shared(graph, 0, 1, top=10)
+    assert [name for name, _ in found.attributes] == ["group 0", "rare"]  # neither "all" nor "of"
+    common = set(graph.adjacency[[0]].indices) & set(graph.adjacency[[1]].indices)
+    assert 400 in common
+    assert {name for name, _ in found.neighbours} == common - {400}
+    assert sum(share for _, share in found.attributes) == pytest.approx(1)
 
 
-def test_the_better_score_by_vectors_is_taken():
-    graph, vectors = in_groups(0.01)
-    for size, better in ((0, "similarity"), (1, "score")):  # size 0: the layer scores all pairs the same
-        layer = Layer(size * np.eye(8, dtype=np.float32), np.zeros(8, np.float32))
-        lengths = np.where(np.arange(160) % 2, 1, 9)[:, None] if better == "score" else 1
-        similarity = "cosine" if better == "similarity" else "distance"
-        embedding = Embedding(vectors * lengths, graph.ids, layer=layer)
-        assert LinkScorer(embedding, graph, similarity).weigh().vectors == better
+def test_the_shares_of_attributes_are_profiles_times_rarity(small_graph):
+    has = (small_graph.attributes.toarray() > 0).astype(float)
+    links = (small_graph.adjacency.toarray() > 0) & ~np.eye(12, dtype=bool)
+    profiles = has / 2 + links / np.maximum(links.sum(axis=1, keepdims=True), 1) @ has / 2
+    holders = has.sum(axis=0)
+    expected = profiles[0] * profiles[3] * (np.log(13 / (1 + holders)) + 1) * ((profiles[[0, 3]] >= 0.1).all(axis=0))
+    ids = small_graph.ids.tolist()
+    found = dict(shared(small_graph, ids[0], ids[3], top=100).attributes)
+    known = dict(zip(small_graph.attribute_names.tolist(), (expected / expected.sum()).tolist(), strict=True))
+    assert found == pytest.approx({name: share for name, share in known.items() if share > 0}, rel=1e-5)
+    assert found
 
 
-def test_a_graph_without_links_has_weights_too():
-    graph = AttributedGraph.from_edges(np.empty((0, 2), int), attributes={0: ["red"]}, ids=range(3))
-    assert LinkScorer(Embedding(np.eye(3), graph.ids), graph, "cosine").weigh() == LinkWeights("similarity", 1.0)
-
-
-def test_common_neighbours_count_less_the_more_they_know(small_graph):
-    found = common_neighbours(small_graph.adjacency, 0)
-    degrees = np.maximum(np.diff(small_graph.adjacency.indptr), 1)  # kim knows nobody
-    dense = (small_graph.adjacency.toarray() > 0).astype(float)
-    np.testing.assert_allclose(found, dense[0] @ np.diag(1 / degrees) @ dense)
-
-
-def test_a_node_without_neighbours_has_suggestions_too(model):
-    assert len(model.suggest("kim", k=3)) == 3
-    assert [one.score for one in model.suggest("kim", k=3, by="neighbours")] == [0, 0, 0]
-
-
-def test_reasons_are_those_of_the_explanation(model):
+def test_suggestions_are_printed_and_become_json(model):
     one = model.suggest("ann", k=1)[0]
-    why = model.explain("ann", one.id, top=3)
-    assert (one.reasons.attributes, one.reasons.neighbours) == (why.attributes, why.neighbours)
     assert json.loads(json.dumps(one.as_dict()))["id"] == one.id
+    texts = [str(found.reasons) for found in model.suggest("kim", k=50)]  # kim knows nobody
+    assert "nothing rare in common" in texts
 
 
-def test_methods_that_cannot_explain_name_what_both_nodes_have(small_graph):
-    found = {one.id: one.reasons for one in TADW(dim=2, seed=0).fit(small_graph).suggest("ann", k=20)}
-    assert {name for name, _ in found["dan"].attributes} == {"opera"}
-    assert [name for name, _ in found["dan"].neighbours] == ["cat"]
-    assert str(found["hal"]) == "nothing in common"
+def test_suggestions_do_not_depend_on_the_method(fitted):
+    several = [[one.id for one in fitted(name).suggest("ann", k=5)] for name in ("tadw", "deepwalk", "neural-brane")]
+    assert several[0] == several[1] == several[2]
 
 
-def test_what_makes_no_sense_is_refused(small_graph):
-    model = Attributes(dim=2, seed=0).fit(small_graph)
+def test_what_makes_no_sense_is_refused(model):
     with pytest.raises(EmbeddingError, match="node 'zoe'"):
         model.suggest("zoe")
+    with pytest.raises(EmbeddingError, match="zoe"):
+        model.score_links([("ann", "zoe")])
     with pytest.raises(ParameterError, match="k=0"):
         model.suggest("ann", k=0)
-    with pytest.raises(ParameterError, match="by='magic'"):
-        model.suggest("ann", by="magic")
-    with pytest.raises(ParameterError, match=r"by='score'.*method"):
-        model.suggest("ann", by="score")
 
 
 def test_planted_mates_are_suggested(planted):

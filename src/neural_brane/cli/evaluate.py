@@ -330,18 +330,16 @@ def show_clustering(result: Clustering, title: str) -> None:
 
 def show_links(result: LinkPrediction, title: str) -> None:
     """Print how well held-out edges are ranked."""
-    own = ("none", "none")
-    if result.own_auc is not None:
-        own = (f"{result.own_auc:.4f}", f"{result.own_average_precision:.4f}")
-    rows = [
-        (result.similarity, f"{result.auc:.4f}", f"{result.average_precision:.4f}"),
-        ("regression", f"{result.regression_auc:.4f}", f"{result.regression_average_precision:.4f}"),
-        ("own score", *own),
-    ]
+    found = {
+        result.similarity: (result.auc, result.average_precision),
+        "all evidence": (result.scorer_auc, result.scorer_average_precision),
+        "own score": (result.own_auc, result.own_average_precision),
+    }
+    rows = [(name, *("none" if one is None else f"{one:.4f}" for one in pair)) for name, pair in found.items()]
     show_table(("links scored by", "AUC", "average precision"), rows, title=title)
     echo(
         f"{result.positives:,} held-out edges against {result.negatives:,} pairs without an edge, seed {result.seed}; "
-        f"the regression was trained on {result.training_edges:,} other edges"
+        "all evidence: a regression over the vectors, common neighbours, eigenvectors and degrees"
     )
     if result.missing:
         echo(f"{result.missing:,} nodes of the graph have no vector; zeros were used for them")

@@ -64,9 +64,9 @@ def suggest(
 ) -> None:
     r"""Suggest links that a node does not have yet, with reasons.
 
-    The score is a weighted sum of two scores: one of the vectors and one of the
-    common neighbours. Both are in standard deviations from the mean. The
-    existing links determine the weights.
+    The score, from 0 to 1, is learned from the graph's own edges: by spectral
+    vectors, common neighbours, eigenvectors and degrees. The reasons are what
+    both nodes share and few others have.
 
     \b
     brane embed stdlib --save-model m.brane
@@ -75,11 +75,12 @@ def suggest(
     from neural_brane.files.models import load_model
 
     fitted = load_model(model)
-    suggestions = fitted.suggest(as_id(fitted.embedding_.ids, node), k)
+    with counting("scores of links") as report:
+        suggestions = fitted.set_params(progress=report).suggest(as_id(fitted.embedding_.ids, node), k)
     if as_json:
         echo(json.dumps([one.as_dict() for one in suggestions], indent=2))
         return
-    rows = [(f"{one.score:.2f}", str(one.id), str(one.reasons)) for one in suggestions]
+    rows = [(f"{one.score:.2g}", str(one.id), str(one.reasons)) for one in suggestions]
     show_table(("score", "node", "because"), rows, right=("score",), fold=True)
 
 

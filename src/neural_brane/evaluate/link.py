@@ -19,6 +19,7 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import assemble
 from neural_brane.graph.build import attribute_matrix
 from neural_brane.graph.ids import as_ids
+from neural_brane.insight.pairs import PairFeatures, draw_non_edges, edge_keys, edge_pairs, keys_of, without_edges
 from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.progress import Meter, Reporter
 
@@ -139,49 +140,8 @@ def hold_out_edges(graph: AttributedGraph, *, share: float = 0.1, seed: int = 0)
     rng = np.random.default_rng((seed, 0))
     positives = pairs[np.sort(rng.choice(len(pairs), count, replace=False))]
     negatives = draw_non_edges(edge_keys(graph), len(graph), count, rng)
-    entries = graph.adjacency.tocoo()
-    ends = np.stack([entries.row, entries.col], axis=1)
-    kept = ~np.isin(keys_of(ends, len(graph)), keys_of(positives, len(graph)))
-    remaining = graph.relinked(assemble(ends[kept], entries.data[kept], len(graph)))
+    remaining = without_edges(graph, positives)
     return HeldOutEdges(remaining, positives, negatives, remaining.digest(), graph.digest())
-
-
-def draw_non_edges(taken: np.ndarray, nodes: int, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Return distinct pairs u < v (count, 2), drawn uniformly from all pairs whose keys are not in `taken`."""
-    free = nodes * (nodes - 1) // 2 - len(taken)
-    if free < count:
-        raise GraphError(f"{count:,} pairs without an edge are needed, but there are {free:,}; hold out fewer edges")
-    if free < 4 * (len(taken) + count):  # the graph is dense, so a list of all free pairs takes little memory
-        low, high = np.triu_indices(nodes, 1)
-        keys = np.setdiff1d(low * nodes + high, taken)
-        return np.stack(np.divmod(rng.choice(keys, count, replace=False), nodes), axis=1)
-    found = np.empty(0, dtype=np.int64)
-    while len(found) < count:
-        ends = np.sort(rng.integers(nodes, size=(2 * count, 2)), axis=1)
-        keys = keys_of(ends[ends[:, 0] < ends[:, 1]], nodes)
-        both = np.concatenate([found, keys[~np.isin(keys, taken)]])
-        # Keep the order of the draw, so that cutting at `count` favours no pair.
-        _, first = np.unique(both, return_index=True)
-        found = both[np.sort(first)]
-    return np.stack(np.divmod(found[:count], nodes), axis=1)
-
-
-def edge_pairs(graph: AttributedGraph) -> np.ndarray:
-    """Return the edges between two nodes as rows u < v (edges, 2), sorted."""
-    entries = graph.adjacency.tocoo()
-    upper = entries.row < entries.col
-    return np.stack([entries.row[upper], entries.col[upper]], axis=1).astype(np.int64)
-
-
-def edge_keys(graph: AttributedGraph) -> np.ndarray:
-    """Return one number per edge between two nodes, as `keys_of` computes it."""
-    return keys_of(edge_pairs(graph), len(graph))
-
-
-def keys_of(pairs: np.ndarray, nodes: int) -> np.ndarray:
-    """Return one number per pair of nodes, the same for (u, v) and (v, u)."""
-    ends = np.sort(pairs.astype(np.int64), axis=1)
-    return ends[:, 0] * nodes + ends[:, 1]
 
 
 def _cosines(left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -195,9 +155,8 @@ SIMILARITIES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {  # c
     "dot": lambda left, right: np.einsum("ij,ij->i", left, right),
     "distance": lambda left, right: -np.linalg.norm(left - right, axis=1),
 }
-TRAINING_EDGES = 50_000  # most edges to train the regression on, with the same number of pairs without an edge
 BLOCK_PAIRS = 65_536  # pairs scored at a time
-MAX_ITERATIONS = 10_000  # an upper limit; the regression stops when it has converged
+FOLDS = 5  # parts of the pairs, each scored by a regression that has seen the others
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,13 +166,12 @@ class LinkPrediction(Result):
     similarity: str
     auc: float
     average_precision: float
-    regression_auc: float
-    regression_average_precision: float
+    scorer_auc: float | None  # by a regression over the vectors and the graph; None with too few pairs for its folds
+    scorer_average_precision: float | None
     own_auc: float | None  # by the method's own score; None if it has none
     own_average_precision: float | None
     positives: int
     negatives: int
-    training_edges: int  # edges that the regression was trained on
     missing: int  # nodes without a vector, which get a vector of zeros
     extra: int  # vectors of nodes that are not in the graph
     verified: bool  # True if the provenance proves that the held-out edges were not seen in training
@@ -232,9 +190,10 @@ def predict_links(
 ) -> LinkPrediction:
     """Return how well vectors rank held-out edges above pairs without an edge: ROC AUC and average precision.
 
-    Pairs are ranked by the similarity of their vectors; by logistic regression on the elementwise product of their
-    vectors (at unit variance, C = 1); and by the method's own score if it has one. The regression is trained on edges
-    of the training graph and the same number of new pairs without an edge, drawn with `seed`.
+    Pairs are ranked by the similarity of their vectors, and by all evidence: a logistic regression over `PairFeatures`,
+    which are made of the vectors, common neighbours, eigenvectors and degrees in the training graph. No training has
+    seen the pairs, so the regression learns from four fifths of them to score the last. All methods are treated alike.
+    A method's own score is reported too; do not compare methods by it, because most have none.
 
     Parameters
     ----------
@@ -271,14 +230,15 @@ def predict_links(
     with one_blas_thread():  # else the order of sums, and so the last bits, would depend on the number of threads
         similar = _rank(truth, np.concatenate([SIMILARITIES[similarity](*ends) for ends in _ends(table, pairs)]))
         meter.advance()
-        scores, learned = _regress(table, held_out, pairs, seed)
-        regression = _rank(truth, scores)
+        scored: tuple[float | None, float | None] = (None, None)
+        if len(held_out.positives) >= FOLDS:
+            scored = _rank(truth, _cross_validate(PairFeatures(table, held_out.graph, seed=seed)(pairs), truth, seed))
         meter.advance()
         if own is None and isinstance(vectors, Embedding) and vectors.layer is not None:
             own = vectors.layer.score(table, pairs)
-        own_auc, own_precision = (None, None) if own is None else _rank(truth, own)
-    counts = (len(held_out.positives), len(held_out.negatives), learned, missing, extra)
-    return LinkPrediction(similarity, *similar, *regression, own_auc, own_precision, *counts, verified, seed)
+    own_auc, own_precision = (None, None) if own is None else _rank(truth, own)
+    counts = (len(held_out.positives), len(held_out.negatives), missing, extra)
+    return LinkPrediction(similarity, *similar, *scored, own_auc, own_precision, *counts, verified, seed)
 
 
 def _align(vectors: Embedding | np.ndarray, held_out: HeldOutEdges, allow_missing: bool) -> tuple[np.ndarray, int, int]:
@@ -303,28 +263,16 @@ def _ends(table: np.ndarray, pairs: np.ndarray) -> Iterator[tuple[np.ndarray, np
         yield table[low].astype(np.float64), table[high].astype(np.float64)
 
 
-def _regress(table: np.ndarray, held_out: HeldOutEdges, pairs: np.ndarray, seed: int) -> tuple[np.ndarray, int]:
-    """Return scores of pairs by a regression on products, and the number of edges that it was trained on."""
+def _cross_validate(features: np.ndarray, truth: np.ndarray, seed: int) -> np.ndarray:
+    """Return scores of pairs by logistic regression; it learns from the other folds to score a fold of the pairs."""
     from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    rng = np.random.default_rng((seed, 1))
-    edges = edge_pairs(held_out.graph)
-    nodes = len(table)
-    if len(edges) > TRAINING_EDGES:
-        edges = edges[rng.choice(len(edges), TRAINING_EDGES, replace=False)]
-    taken = np.union1d(edge_keys(held_out.graph), keys_of(pairs, nodes))
-    count = min(len(edges), nodes * (nodes - 1) // 2 - len(taken))
-    if count < 1:
-        raise EmbeddingError("no pair without an edge is left to train the regression on; hold out fewer edges")
-    learned = np.concatenate([edges, draw_non_edges(taken, nodes, count, rng)])
-    # Scale to unit variance, because the penalty would suppress the small products of short vectors.
-    model = make_pipeline(StandardScaler(), LogisticRegression(C=1.0, max_iter=MAX_ITERATIONS))
-    products = np.concatenate([left * right for left, right in _ends(table, learned)])
-    model.fit(products, np.repeat([1, 0], [len(edges), count]))
-    scores = [model.decision_function(left * right) for left, right in _ends(table, pairs)]
-    return np.concatenate(scores), len(edges)
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1_000))
+    return cross_val_predict(model, features, truth, cv=folds, method="decision_function")
 
 
 def _rank(truth: np.ndarray, scores: np.ndarray) -> tuple[float, float]:

@@ -20,6 +20,7 @@ from neural_brane.files.storage import check_space, check_target, exists
 from neural_brane.files.tensors import CODES
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.encoder import Encoder
+from neural_brane.insight.pairs import PairFeatures
 from neural_brane.methods import METHODS
 from neural_brane.methods.base import Embedder, Fitted
 from neural_brane.methods.parameters import cores
@@ -186,6 +187,7 @@ def save_model(model: Embedder, path: str | Path) -> None:
         "encoder": None if graph.encoder is None else graph.encoder.as_dict(),
         "parts": packer.pack({part: getattr(graph, part) for part in GRAPH_PARTS}, "graph"),
         "learned": packer.pack(fitted.learned, "learned"),
+        "link weights": packer.pack(fitted.link_weights, "link weights"),
     }
     arrays = packer.arrays()
     check_space(path, sum(array.nbytes for array in arrays.values()), ModelError)
@@ -267,6 +269,7 @@ def _restore(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> Embedder:
     fitted = Fitted(kind(**settings), graph, read(about["learned"]), about["updated"], known)
     fitted.version = about["version"]
     fitted.data = about["graph"]
+    fitted.link_weights = read(about.get("link weights"))  # models of earlier versions have none
     _check_learned(fitted)
     model = kind(**read(about["given"]))
     model._fitted = fitted
@@ -278,6 +281,9 @@ def _check_learned(fitted: Fitted) -> None:
     vectors, nodes = getattr(fitted.learned, "vectors", None), len(fitted.graph)
     if vectors is not None and vectors.shape != (nodes, fitted.method.dim):
         raise ValueError(f"vectors have shape {vectors.shape}, expected {(nodes, fitted.method.dim)}")
+    weights = fitted.link_weights
+    if weights is not None and weights.shape != (len(PairFeatures.NAMES) + 1,):
+        raise ValueError(f"weights of links have shape {weights.shape}, expected {(len(PairFeatures.NAMES) + 1,)}")
     part = getattr(fitted.learned, "part", None)
     if part is not None:
         tables = part.model.attribute_table, part.model.neighbour_table

@@ -4,21 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 
-from neural_brane.embedding import Embedding, Layer
-from neural_brane.errors import ParameterError, printable
+from neural_brane.errors import printable
 from neural_brane.graph import AttributedGraph
 from neural_brane.insight.contributions import Terms
+from neural_brane.insight.pairs import (
+    PairFeatures,
+    draw_non_edges,
+    edge_keys,
+    edge_pairs,
+    spectral_vectors,
+    without_edges,
+)
 from neural_brane.kernels.threads import one_blas_thread
+from neural_brane.linalg.eigenvectors import REPORTS
+from neural_brane.linalg.weights import rarity, without_self_loops
+from neural_brane.progress import Meter, Reporter
+from neural_brane.search.exact import Exact
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Attributes and neighbours that two nodes share, each with what it adds to their similarity, largest first."""
+    """Attributes and neighbours that two nodes share and few others have, each with its share of the list's sum.
+
+    An attribute counts by its rarity times how much of it each node has: half for itself, half for its neighbours.
+    A neighbour counts 1 / degree. What more than a tenth of the nodes have is never listed, nor an attribute that nodes
+    with links have in common hardly more often than by chance, such as "of" in a text.
+    """
 
     attributes: list[tuple[Any, float]]
     neighbours: list[tuple[Any, float]]
@@ -26,7 +43,7 @@ class Shared:
     def __str__(self) -> str:
         parts = (("both linked to", self.neighbours), ("attributes of both or of their neighbours:", self.attributes))
         texts = [f"{how} {', '.join(printable(name) for name, _ in listed)}" for how, listed in parts if listed]
-        return "; ".join(texts) or "nothing in common"
+        return "; ".join(texts) or "nothing rare in common"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +55,14 @@ class Suggestion:
     id : str or int
         The id of the suggested node.
     score : float
-        Higher is likelier. Only the scores of one call can be compared with each other.
+        A number from 0 to 1, as `score_links` of the method returns it; higher is likelier.
     reasons : Shared
-        The `attributes` and `neighbours` that both nodes share, two lists of (name, share), best first.
+        The `attributes` and `neighbours` that both nodes share and few others have, two lists of (name, share).
 
     Examples
     --------
-    >>> print(Suggestion("Bela", 3.14159, Shared([("chess", 0.2)], [("Anna", 0.3)])))
-    Bela (3.14): both linked to Anna; attributes of both or of their neighbours: chess
+    >>> print(Suggestion("Bela", 0.31415, Shared([("chess", 0.2)], [("Anna", 0.3)])))
+    Bela (0.31): both linked to Anna; attributes of both or of their neighbours: chess
     """
 
     id: Any
@@ -53,7 +70,7 @@ class Suggestion:
     reasons: Shared
 
     def __str__(self) -> str:
-        return f"{printable(self.id)} ({self.score:.2f}): {self.reasons}"
+        return f"{printable(self.id)} ({self.score:.2g}): {self.reasons}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields as plain values, for JSON."""
@@ -65,152 +82,188 @@ class Suggestion:
         }
 
 
-BLOCK_ROWS = 8_192  # vectors compared at a time
-LINKS, BATCH = 256, 64  # links used to find the weights, and how many of them at a time
-FIRST = 10  # a link counts as found if fewer candidates rank above it
-BY = ("all", "score", "similarity", "neighbours")
+SHARE, MOST = 0.1, 25_000  # edges to learn from: their share of all edges, and at most this many
+FEWEST = 10  # with fewer edges to learn from, nothing is learned
+PLAIN = np.array([1 / 7] * 7 + [0.0] * 4)  # the weights of the features then
+NEAREST = 300  # candidates from each source
+REACH = 1_000_000  # neighbours of neighbours looked at for candidates
 
-Compare = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (queries, dim) and (rows, dim) to (queries, rows)
-
-
-class LinkWeights(NamedTuple):
-    """The rule that ranks links of a graph: which score of vectors to use, and the weight of common neighbours."""
-
-    vectors: str  # "score" or "similarity"
-    neighbours: float
+Embed = Callable[[AttributedGraph, int, Callable[[], Any]], np.ndarray]  # from a graph, a seed and a reporter
 
 
-class LinkScorer(NamedTuple):
-    """Score links of a graph by the vectors of its nodes and by common neighbours."""
+class LinkScorer:
+    """Score pairs of nodes by all that a graph says about them: a logistic regression over `PairFeatures`.
 
-    embedding: Embedding
-    graph: AttributedGraph
-    similarity: str  # how to compare vectors: "cosine", "dot" or "distance"
+    A random tenth of the edges, at most 25,000, is taken out. The regression learns to tell them from as many random
+    pairs without an edge, by the features of the smaller graph. Scores then use the features of the whole graph. The
+    features need vectors, and these must not contain the edges either, so they are made twice. If fewer than ten edges
+    can be taken out, nothing is learned: the score adds the mean of all features but those of degrees, in deviations
+    over random pairs, to the log odds of an edge.
 
-    def weigh(self) -> LinkWeights:
-        """Measure on links of the graph which scores rank links well, and return the weights.
+    The vectors are spectral ones of the scorer's own, whatever method the graph was embedded with. With a tenth of the
+    edges of caltech36, reed98, citeseer and cora held out, their AUC was .950, .944, .994 and .977. A second training
+    of eleven methods on the smaller graph gave at most .003 more and up to .037 less. The vectors of the full training,
+    which had seen the edges, gave at most .001 more and up to .032 less. Spectral vectors beside those of a second
+    training gave at most .004 more.
 
-        A score finds a link u-v if it ranks fewer than ten of the nodes that are not linked to u above v. Of the
-        method's own score and the similarity of vectors, the better one is used. The weight of common neighbours is
-        their odds of finding a link divided by the odds of that score. Vectors were learned from these links and
-        common neighbours ignore the link itself, so vectors weigh somewhat too much.
-        """
-        scores = ["similarity"] if self.embedding.layer is None else ["score", "similarity"]
-        adjacency = self.graph.adjacency
-        places = np.random.default_rng(0).permutation(adjacency.nnz)[:LINKS]  # the same links at every call
-        ends = np.searchsorted(adjacency.indptr, places, side="right") - 1
-        links = np.column_stack([ends, adjacency.indices[places]])
-        links = links[links[:, 0] != links[:, 1]]
-        odds = {by: self._odds(links, by) for by in (*scores, "neighbours")}
-        best = max(scores, key=odds.__getitem__)
-        return LinkWeights(best, odds["neighbours"] / odds[best])
+    A node may lose all its edges: keeping the last one cost .04 of AUC on citeseer and .02 on stdlib, where nodes lack
+    all edges. Drawing half of the random pairs by degree changed the recall of ten suggestions by −.037 to +.004.
 
-    def score(self, rows: np.ndarray, by: str) -> np.ndarray:
-        """Return one kind of score of each given row with all nodes, (rows, nodes) float64."""
-        if by == "neighbours":
-            return np.array([common_neighbours(self.graph.adjacency, int(row)) for row in rows])
-        compare: Compare = SIMILAR[self.similarity]
-        if by == "score":
-            if self.embedding.layer is None:
-                raise ParameterError("by='score' needs a method that scores pairs, such as neural-brane; give by='all'")
-            compare = _by_layer(self.embedding.layer)
-        vectors = self.embedding.vectors
-        queries = vectors[rows]
-        with one_blas_thread():  # with more threads the order of sums, and so the last bits, would vary
-            blocks = [compare(queries, vectors[at : at + BLOCK_ROWS]) for at in range(0, len(vectors), BLOCK_ROWS)]
-        return np.concatenate(blocks, axis=1).astype(np.float64)
-
-    def rank(
-        self, row: int, k: int, *, by: str, weights: Callable[[], LinkWeights], exclude: Iterable[int] = ()
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the k likeliest new neighbours of a node and their scores; rows in `exclude` are left out.
-
-        With by="all", the score of the vectors and the score of common neighbours, Σ 1 / degree, are each scaled to
-        mean 0 and deviation 1 over the candidates, and added with the weights that `weights` returns.
-        """
-        if by not in BY:
-            raise ParameterError(f"by={by!r} makes no sense; give one of {', '.join(BY)}")
-        free, query = candidates(self.graph.adjacency, row), np.array([row])
-        if by == "all":
-            chosen = weights()
-            scores = _standard(self.score(query, chosen.vectors)[0], free)
-            scores = scores + chosen.neighbours * _standard(self.score(query, "neighbours")[0], free)
-        else:
-            scores = self.score(query, by)[0]
-        scores[~free] = -np.inf
-        scores[np.fromiter(exclude, np.int64)] = -np.inf
-        count = min(k, int(np.count_nonzero(scores > -np.inf)))
-        best = np.argsort(-scores, kind="stable")[:count]
-        return best, scores[best]
-
-    def _odds(self, links: np.ndarray, by: str) -> float:
-        """Return the odds that a score finds a link; adding one to both counts keeps the odds finite."""
-        found = 0
-        for at in range(0, len(links), BATCH):
-            batch = links[at : at + BATCH]
-            for (row, other), scores in zip(batch.tolist(), self.score(batch[:, 0], by), strict=True):
-                rivals = scores[candidates(self.graph.adjacency, row)]
-                ahead = np.count_nonzero(rivals > scores[other]) + np.count_nonzero(rivals == scores[other]) / 2
-                found += int(ahead < FIRST)
-        return (found + 1) / (len(links) - found + 1)
-
-
-def common_neighbours(adjacency: sparse.csr_array, row: int) -> np.ndarray:
-    """Return, for each node, Σ 1 / degree over the neighbours that it shares with node `row`, (nodes,) float64."""
-    near = adjacency[[row]].indices
-    theirs = adjacency[near]
-    degrees = np.diff(theirs.indptr)
-    allocated = np.bincount(theirs.indices, np.repeat(1 / np.maximum(degrees, 1), degrees), adjacency.shape[0])
-    return allocated.astype(np.float64)  # NumPy returns integers if there are no neighbours
-
-
-def candidates(adjacency: sparse.csr_array, row: int) -> np.ndarray:
-    """Return which nodes could be new neighbours: all but the node and its neighbours, (nodes,) bool."""
-    free = np.ones(adjacency.shape[0], bool)
-    free[adjacency[[row]].indices] = False
-    free[row] = False
-    return free
-
-
-def _by_layer(layer: Layer) -> Compare:
-    """Return the function that computes the score ⟨h(u), h(v)⟩ of a learned layer."""
-
-    def hide(block: np.ndarray) -> np.ndarray:
-        return np.maximum(block @ layer.weight.T + layer.bias, 0)
-
-    return lambda queries, block: hide(queries) @ hide(block).T
-
-
-def _cosine(queries: np.ndarray, block: np.ndarray) -> np.ndarray:
-    lengths = np.outer(np.linalg.norm(queries, axis=1), np.linalg.norm(block, axis=1))
-    return np.divide(queries @ block.T, lengths, out=np.zeros_like(lengths), where=lengths > 0)
-
-
-SIMILAR: dict[str, Compare] = {
-    "cosine": _cosine,
-    "dot": lambda queries, block: queries @ block.T,
-    "distance": lambda queries, block: np.array([-np.linalg.norm(block - one, axis=1) for one in queries]),
-}
-
-
-def _standard(values: np.ndarray, among: np.ndarray) -> np.ndarray:
-    """Return the values scaled so that those in the mask `among` have mean 0 and deviation 1."""
-    deviation = float(values[among].std()) if among.any() else 0.0
-    return (values - values[among].mean()) / deviation if deviation > 0 else np.zeros_like(values)
-
-
-def shared_in_graph(graph: AttributedGraph, weights: np.ndarray, row: int, other: int, top: int) -> Shared:
-    """Return the attributes and neighbours that two nodes share, rarest first; for methods that cannot explain.
-
-    weights: (attributes,) the share of each attribute. The share of a neighbour is 1 / degree.
+    Parameters
+    ----------
+    graph : AttributedGraph
+        The graph. Weights of links do not count as features.
+    embed : callable
+        A function that makes vectors (nodes, dim) of a graph; it also gets the seed and a function to call while it
+        works.
+    seed : int
+        The seed of the random numbers.
+    weights : ndarray, optional
+        The `weights` of an earlier scorer; nothing is learned then.
+    progress : callable, optional
+        A function that is called with the progress.
     """
-    attributes = np.intersect1d(graph.attributes[[row]].indices, graph.attributes[[other]].indices)
-    neighbours = np.intersect1d(graph.adjacency[[row]].indices, graph.adjacency[[other]].indices)
-    degrees = np.diff(graph.adjacency.indptr)[neighbours]
-    return Shared(
-        largest(Terms(attributes, weights[attributes][:, None]), graph.attribute_names, top),
-        largest(Terms(neighbours, 1 / degrees[:, None]), graph.ids, top),
-    )
+
+    def __init__(
+        self,
+        graph: AttributedGraph,
+        *,
+        embed: Embed = spectral_vectors,
+        seed: int = 0,
+        weights: np.ndarray | None = None,
+        progress: Reporter | None = None,
+    ):
+        self.graph, self.embed, self.seed = graph, embed, seed
+        meter = Meter(progress, 2 * REPORTS * (2 if weights is None else 1), "steps", stage="scores of links")
+        self.weights = self._learn(meter) if weights is None else weights  # of the features, the constant last
+        self.features = self._features(graph, meter)
+
+    def extended(self, graph: AttributedGraph) -> Self:
+        """Return a scorer with the same weights for a graph that has grown."""
+        return type(self)(graph, embed=self.embed, seed=self.seed, weights=self.weights)
+
+    def score(self, pairs: np.ndarray) -> np.ndarray:
+        """Return the log odds of a link between the nodes at pairs of rows (k, 2), (k,) float64.
+
+        If the graph lacked as many edges as were taken out, these were the odds that a pair without an edge is one of
+        them.
+        """
+        with one_blas_thread():
+            return self.features(pairs) @ self.weights[:-1] + self.weights[-1]
+
+    def rank(self, row: int, k: int, exclude: Iterable[int] = ()) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows of the k likeliest new neighbours of a node, and their scores; none is in `exclude`."""
+        rows = np.setdiff1d(self.candidates(row), np.fromiter(exclude, np.int64))
+        scores = self.score(np.column_stack([np.full(len(rows), row), rows]))
+        best = np.argsort(-scores, kind="stable")[:k]
+        return rows[best], scores[best]
+
+    def candidates(self, row: int) -> np.ndarray:
+        """Return rows that may be likely neighbours: hubs, and the nearest by vectors, by eigenvectors and by two hops.
+
+        The first ten of them were as good as the first ten of all nodes of citeseer, wiki and debian-packages.
+        """
+        links, degrees = self.features.links, self.features.degrees
+        near = links[[row]].indices
+        room = NEAREST + len(near)
+        found = [one.nearest(one.vectors[[row]], room, np.array([row])).rows[0] for one in self._searches]
+        near = near[np.argsort(degrees[near], kind="stable")]  # a hub says little and leads far, so it comes last
+        near = near[: max(1, int(np.searchsorted(np.cumsum(degrees[near]), REACH)))]
+        reached, places = np.unique(links[near].indices, return_inverse=True)
+        shared = np.bincount(places, np.repeat(1 / np.maximum(degrees[near], 1), degrees[near]), len(reached))
+        found += [reached[np.argsort(-shared, kind="stable")[: room + 1]], self._hubs]
+        return np.setdiff1d(np.concatenate(found), [row, -1, *links[[row]].indices])
+
+    @cached_property
+    def _searches(self) -> tuple[Exact, Exact]:
+        return Exact(self.features.vectors), Exact(self.features.places)
+
+    @cached_property
+    def _hubs(self) -> np.ndarray:
+        return np.argsort(-self.features.degrees, kind="stable")[:NEAREST]
+
+    def _features(self, graph: AttributedGraph, meter: Meter) -> PairFeatures:
+        return PairFeatures(self.embed(graph, self.seed, meter.advance), graph, seed=self.seed, report=meter.advance)
+
+    def _learn(self, meter: Meter) -> np.ndarray:
+        """Return the weights of the features, and last the constant."""
+        from sklearn.linear_model import LogisticRegression
+
+        graph, nodes, rng = self.graph, len(self.graph), np.random.default_rng(self.seed)
+        edges = edge_pairs(graph)
+        others = nodes * (nodes - 1) // 2 - len(edges)
+        count = min(MOST, round(SHARE * len(edges)), others)
+        learns = count >= FEWEST
+        held_out = edges[np.sort(rng.choice(len(edges), count * learns, replace=False))]
+        drawn = draw_non_edges(edge_keys(graph), nodes, min(max(count, FEWEST), others), rng)
+        features = self._features(without_edges(graph, held_out), meter)(np.concatenate([held_out, drawn]))
+        means, scales = features.mean(axis=0) if len(features) else 0, features.std(axis=0) if len(features) else 0
+        scales = np.where(scales > 0, scales, 1)
+        weights, constant = PLAIN, 0.0
+        if learns:
+            with one_blas_thread():  # else the order of sums, and so the last bits, would depend on the threads
+                truth = np.repeat([1, 0], count)
+                fitted = LogisticRegression(max_iter=1_000).fit((features - means) / scales, truth)
+            weights, constant = fitted.coef_[0], fitted.intercept_[0]
+        constant += np.log(SHARE * max(len(edges), 1) / max(others, 1))  # it saw as many pairs of either kind
+        weights = weights / scales
+        return np.append(weights, constant - np.sum(means * weights))
+
+
+def as_chances(scores: np.ndarray) -> np.ndarray:
+    """Return log odds as numbers from 0 to 1."""
+    return 1 / (1 + np.exp(-np.clip(scores, -700, 700)))
+
+
+COMMON, FEW = 0.1, 20  # what more than this share of the nodes have, and more than so many nodes, is never a reason
+TESTED = 0.01  # attributes of a larger share of the nodes are reasons only if links join nodes that have them
+LIFT, LINKS = 2, 100_000  # so many times as often as by chance, among at most so many links
+PRESENT = 0.1  # least amount of an attribute in the profile of a node
+
+
+class SharedFinder:
+    """Find what two nodes of a graph share and few others have."""
+
+    def __init__(self, graph: AttributedGraph):
+        nodes, attributes = len(graph), graph.attributes
+        self.graph, self.limit = graph, max(FEW, COMMON * nodes)
+        self.links = without_self_loops(graph.adjacency)
+        self.degrees = np.diff(self.links.indptr)
+        ones = np.ones(attributes.nnz, np.float32)
+        self.has = sparse.csr_array((ones, attributes.indices, attributes.indptr), shape=attributes.shape)
+        holders = np.bincount(attributes.indices, minlength=attributes.shape[1])
+        self.weights = np.where(holders > self.limit, 0, rarity(holders, nodes))
+        ends = edge_pairs(graph)
+        ends = ends[np.random.default_rng(0).permutation(len(ends))[:LINKS]]  # the same links at every call
+        tested = np.flatnonzero((holders > max(FEW, TESTED * nodes)) & (self.weights > 0))
+        one, other = (self.has[rows][:, tested] for rows in ends.T)
+        by_chance = len(ends) * np.square(holders[tested] / nodes)
+        self.weights[tested[one.multiply(other).sum(axis=0) < LIFT * by_chance]] = 0
+
+    def find(self, row: int, others: Iterable[int], top: int) -> list[Shared]:
+        """Return what a node shares with each of `others`: the `top` attributes and neighbours, by share and rarity."""
+        own, near = self._profile(row), self.links[[row]].indices
+        found = []
+        for other in others:
+            both = sparse.csr_array(own.multiply(self._profile(other)))
+            attributes = Terms(both.indices, both.data * self.weights[both.indices])
+            common = np.intersect1d(near, self.links[[other]].indices)
+            common = common[self.degrees[common] <= self.limit]
+            neighbours = Terms(common, 1 / self.degrees[common])
+            parts = ((attributes, self.graph.attribute_names), (neighbours, self.graph.ids))
+            found.append(Shared(*(self._largest(terms, names, top) for terms, names in parts)))
+        return found
+
+    def _profile(self, row: int) -> sparse.csr_array:
+        """Return for each attribute half of 1 if the node has it, and half of the share of its neighbours."""
+        mean = self.links[[row]].sign() @ self.has * (0.5 / max(self.degrees[row], 1))
+        profile = sparse.csr_array(mean + 0.5 * self.has[[row]])
+        profile.data[profile.data < PRESENT] = 0
+        return profile
+
+    def _largest(self, terms: Terms, names: np.ndarray, top: int) -> list[tuple[Any, float]]:
+        values = terms.values[:, None] / (terms.values.sum() or 1)
+        return [(name, share) for name, share in largest(Terms(terms.rows, values), names, top) if share > 0]
 
 
 def largest(terms: Terms, names: np.ndarray, top: int) -> list[tuple[Any, float]]:
