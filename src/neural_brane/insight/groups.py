@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -54,7 +54,7 @@ def rank_typical(found: np.ndarray, size: int, holders: np.ndarray, nodes: int) 
 
 
 def name_groups(
-    attributes: sparse.csr_array, names: Sequence[Any], groups: np.ndarray, k: int, top: int, *, sure: bool = True
+    attributes: sparse.csr_array, names: Any, groups: np.ndarray, k: int, top: int, *, sure: bool = True
 ) -> list[list[Name]]:
     """Return the most typical attributes of each of k groups of nodes, at most `top` per group.
 

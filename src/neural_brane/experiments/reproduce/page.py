@@ -7,7 +7,7 @@ from itertools import groupby
 from pathlib import Path
 
 from neural_brane import __version__
-from neural_brane.experiments.page import Head, Section, listing, number, settings, table, text, write_page
+from neural_brane.experiments.page import CHOSEN, Head, Section, listing, number, settings, table, text, write_page
 from neural_brane.experiments.reproduce.figures import INK
 from neural_brane.experiments.reproduce.plan import COLUMNS, DEFAULT, RELEASED, counterpart
 from neural_brane.experiments.reproduce.results import (
@@ -46,7 +46,7 @@ def signed(value: float) -> str:
 MEASURES = {  # output: {measure: heading}; "" stands for the share of training nodes
     "classification": {"macro_f1": ""},
     "clustering": {"nmi": "NMI", "purity": "purity", "ari": "ARI"},
-    "links": {"auc_of_cosines": "cosine", "auc": "regression", "auc_own": "own score"},
+    "links": {"auc_of_cosines": "cosine", "scorer_auc": "link scorer", "auc": "regression", "auc_own": "own score"},
 }
 
 
@@ -77,7 +77,8 @@ def score_table(results: Results, output: str) -> str:
         for dataset, some in groupby(place[0] for place in places)
     )
     top = f'<tr class="groups"><th></th>{groups}</tr>'
-    return table(heads, rows, look="scores", groups=top) if rows else ""
+    note = f"<p>{escape(CHOSEN)}</p>" if DEFAULT in there else ""
+    return table(heads, rows, look="scores", groups=top) + note if rows else ""
 
 
 def _score(one: Cell | None, top: Cell, starts_group: bool) -> str:
@@ -203,8 +204,8 @@ MARKS = {HOLDS: ("holds", "✓"), FAILS: ("fails", "✗"), INCONCLUSIVE: ("incon
 FIGURES = {
     "clustering": (
         "Clustering",
-        "k-means on the unscaled vectors, with the true number of classes. Scores are means over starts and runs; ± is "
-        "the standard deviation over runs. A vertical line marks the published score, if the paper prints one.",
+        "k-means on the unscaled vectors, with the true number of classes. Scores are means over runs; ± is the "
+        "standard deviation. A vertical line marks the published score, if the paper prints one.",
     ),
     "map": (
         "Maps",
@@ -235,9 +236,8 @@ DEFAULTS = (
 
 LINKS = (
     "A tenth of the edges is removed before training. The test is to tell these edges from as many pairs of nodes "
-    "without an edge; the table shows the area under the ROC curve. Three scores rank the pairs: the cosine of the two "
-    "vectors, logistic regression on their products, and the method's own score, if it has one. The paper has no "
-    "such table."
+    "without an edge; the table shows the area under the ROC curve for each score that ranks the pairs. The paper has "
+    "no such table."
 )
 DUELS = (
     "The released recipe against the best of the paper's competitors, and against the best attribute baseline. "
@@ -356,9 +356,10 @@ def _on_classes(results: Results) -> str:
     ]
     note = f" The difference has no colour if the paper used another version of the graph: {', '.join(other)}."
     return (
-        "Macro-F1 of logistic regression (C = 1, unscaled vectors), trained on a share of the nodes: the mean over "
-        "runs ± the standard deviation. In brackets is the published score, and below it the difference from it. The "
-        f"best score of each column is highlighted. {TUNED} marks parameters that a search found for this graph; "
+        "Macro-F1 of logistic regression (C = 1, vectors as they are, as in the paper), trained on a share of the "
+        "nodes: the mean over runs ± the standard deviation. In brackets is the published score, and below it the "
+        "difference from it. The best score of each column is highlighted. "
+        f"{TUNED} marks parameters that a search found for this graph; "
         f"other methods use their defaults or a recipe.{escape(note) if other else ''} Click a heading to sort."
     )
 
