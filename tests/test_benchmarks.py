@@ -243,7 +243,8 @@ def test_a_fixed_division_chooses_the_penalty_by_one_part_and_is_scored_by_anoth
     monkeypatch.setattr(published, "DIVISIONS", path)
     calls = []
 
-    def classify(vectors, labels, *, train, splits, C):
+    def classify(vectors, labels, *, train, splits, C, as_they_are):
+        assert as_they_are  # as in the published experiments
         ((learned, predicted),) = splits.parts(*train)
         known = np.flatnonzero(labels)
         calls.append((known[learned].tolist(), known[predicted].tolist(), C))
