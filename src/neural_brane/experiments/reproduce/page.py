@@ -392,7 +392,7 @@ def _method_line(results: Results) -> str:
     return (
         "<p>Run k of every method has seed k and the same random splits. Labels are never used in training.</p>"
         f"<p>{tuned} Tuned methods are marked {TUNED}; the others have their defaults. Neural-Brane's recipes "
-        "are not tuned to a graph.</p>"
+        f"are the same for every graph. {CHOSEN}</p>"
         f"<p>{'<br>'.join(map(escape, machines))}</p>"
         f"<details><summary>Parameters of every method</summary>{parameters(results)}</details>"
         f"<details><summary>All {len(results.cells):,} numbers</summary>{everything(results)}</details>"
