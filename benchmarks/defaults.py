@@ -87,20 +87,20 @@ def cell_of(store: Store, wanted: list[Training]) -> Cell | None:
 
 def values_of(records: list[Record]) -> Cell:
     """Return the values of each measure in the records of trainings."""
-    whole, links = ([record for record in records if measure in record] for measure in ("nmi", "auc"))
+    whole, links = ([record for record in records if measure in record] for measure in ("nmi", "auc_of_cosines"))
     found = {}
     if whole:
         found["macro_f1"] = [TASKS["classify"].value(record, "macro_f1") for record in whole]
         found["nmi"] = [TASKS["cluster"].value(record, "nmi") for record in whole]
     if links:
-        found["link"] = _better([(record["auc_of_cosines"], record.get("auc_own")) for record in links])
+        found["link"] = _better([(record["auc_of_cosines"], record.get("scorer_auc")) for record in links])
     return found
 
 
 def _better(pairs: list[tuple[float, float | None]]) -> list[float]:
-    """Return the scores, by cosine or by the method, with the better mean over all runs."""
-    cosine, own = zip(*pairs, strict=True)
-    return list(own if None not in own and fmean(own) > fmean(cosine) else cosine)
+    """Return the scores, by cosine or by the link scorer, with the better mean over all runs."""
+    cosine, scorer = zip(*pairs, strict=True)
+    return list(scorer if None not in scorer and fmean(scorer) > fmean(cosine) else cosine)
 
 
 def verdicts(cells: dict[str, dict[str, Cell]], graphs: list[str]) -> list[str]:

@@ -105,7 +105,7 @@ def score(graph: AttributedGraph, labels: Any, figure: dict[str, Any], seed: int
         warnings.simplefilter("ignore", UserWarning)  # nodes without links have the vector zero
         vectors = method.fit_transform(graph).vectors
     seconds = time.perf_counter() - begun
-    options = {"seed": seed, "C": figure["C"]}
+    options = {"seed": seed, "C": figure["C"], "as_they_are": True}
     if figure["train"] == FIXED:
         found = classify_divided(vectors, graph)
     elif sparse.issparse(labels):
@@ -134,7 +134,8 @@ def learn_and_predict(graph: AttributedGraph, part: str) -> Callable[[np.ndarray
     known = np.where(learned | predicted, graph.labels, "")
     order = np.argsort(predicted[known != ""], kind="stable").astype(np.int32)
     splits, share = Splits(np.arange(len(order)), order[None]), learned.sum() / len(order)
-    return lambda vectors, C: classify(vectors, known, train=[share], splits=splits, C=C).scores[0]
+    options: dict[str, Any] = {"train": [share], "splits": splits, "as_they_are": True}
+    return lambda vectors, C: classify(vectors, known, C=C, **options).scores[0]
 
 
 def fill(runs: list[dict], figures: list[dict], seeds: int, folder: Path | None) -> list[dict]:

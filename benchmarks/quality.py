@@ -35,7 +35,7 @@ from neural_brane.methods import METHODS
 
 RESULTS = Path(__file__).parent / "results"
 SHARES = (0.3, 0.5, 0.7)
-CLASSES = {"train": list(SHARES), "splits": 10, "C": 1.0}
+CLASSES = {"train": list(SHARES), "splits": 10, "C": 1.0, "as_they_are": True}
 # Methods may be tuned, so no label of the tuning part is predicted.
 SCORING = {"recipe": {"classes": CLASSES}, "method": {"classes": CLASSES | {"tuning": TUNING}}}
 DATASETS = ("citeseer", "caltech36", "reed98", "arnetminer")

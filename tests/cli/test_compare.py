@@ -37,7 +37,7 @@ def test_bars_a_table_advice_a_page_and_json_and_a_second_run_trains_nothing(gra
     first = compare(*order)
     assert first.exit_code == 0, first.stderr
     assert first.stderr.splitlines()[0] == "trainings: 4; those for links are without the held-out edges"
-    for words in ("classes: Macro-F1", "clusters: NMI", "links: AUC by cosine or AUC by own score", "█", "seconds"):
+    for words in ("classes: Macro-F1", "clusters: NMI", "links: AUC by cosine or AUC by link scorer", "█", "seconds"):
         assert words in first.stdout
     record = json.loads((tmp_path / "out" / "compare.json").read_text(encoding="utf-8"))
     assert record["advice"] == first.stdout.splitlines()[-1]
@@ -81,7 +81,7 @@ def test_mistakes_are_told(graph):
 
 def test_bars_fit_a_narrow_terminal_and_are_as_long_as_the_scores(capsys, monkeypatch):
     def standing(method, *scores, **rest):
-        measures = {"auc_of_cosines": Repeats(scores), "auc": Repeats(scores)}
+        measures = {"auc_of_cosines": Repeats(scores), "scorer_auc": Repeats(scores)}
         return Standing(method, measures, "auc_of_cosines", seconds=Repeats((1.5,) * len(scores)), **rest)
 
     standings = [

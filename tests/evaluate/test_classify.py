@@ -10,6 +10,7 @@ from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.evaluate import Splits, classify, random_splits
 from neural_brane.evaluate.classify import C_GRID, FOLDS
+from neural_brane.evaluate.labelled import LENGTH
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +25,7 @@ def clouds():
 
 def test_scores_are_those_of_plain_scikit_learn(clouds):
     vectors, labels = clouds
-    score = classify(vectors, labels, train=[0.4], splits=3, seed=5).at(0.4)
+    score = classify(vectors, labels, train=[0.4], splits=3, seed=5, as_they_are=True).at(0.4)
     for split, (train, test) in enumerate(random_splits(np.zeros(240), 0.4, splits=3, seed=5)):
         one_against_rest = OneVsRestClassifier(LogisticRegression(solver="liblinear"))
         model = one_against_rest.fit(vectors[train].astype(np.float64), labels[train])
@@ -33,6 +34,18 @@ def test_scores_are_those_of_plain_scikit_learn(clouds):
         assert score.micro.values[split] == pytest.approx(np.mean(labels[test] == predicted), abs=1e-12)
     assert score.macro.mean == pytest.approx(sum(score.macro.values) / 3)
     assert 0.4 < score.macro.mean < score.micro.mean < 1
+
+
+def test_the_length_of_the_vectors_changes_no_score_unless_they_stay_as_they_are(clouds):
+    vectors, labels = clouds
+    rms = np.sqrt(np.square(vectors, dtype=np.float64).sum(axis=1).mean())
+    plain = classify(vectors / rms * LENGTH, labels, splits=2, as_they_are=True)
+    for scale in (0.01, 1.0, 8.0):
+        assert classify(vectors * scale, labels, splits=2).scores == plain.scores
+    assert classify(vectors * 0.01, labels, splits=2, as_they_are=True).scores != plain.scores
+    asked = classify(lambda known: vectors * 0.01, labels, splits=2)  # a method that learns from labels
+    assert asked.scores == plain.scores
+    assert (asked.as_dict()["as_they_are"], plain.as_dict()["as_they_are"]) == (False, True)
 
 
 def test_scores_are_the_same_each_time(clouds):
@@ -112,7 +125,7 @@ def test_invalid_input_is_described(clouds):
 
 def test_c_is_passed_to_the_regression(clouds):
     vectors, labels = clouds
-    score = classify(vectors, labels, train=[0.4], splits=1, C=0.001).at(0.4)
+    score = classify(vectors, labels, train=[0.4], splits=1, C=0.001, as_they_are=True).at(0.4)
     train, test = next(random_splits(labels, 0.4))
     regression = OneVsRestClassifier(LogisticRegression(C=0.001, solver="liblinear"))
     model = regression.fit(vectors[train].astype(np.float64), labels[train])
@@ -124,7 +137,7 @@ def test_c_is_passed_to_the_regression(clouds):
 def test_c_is_chosen_within_the_training_part(clouds):
     vectors, labels = clouds
     small = vectors * 0.03  # too short to learn from with C = 1
-    chosen, fixed = (classify(small, labels, train=[0.5], splits=2, C=C).at(0.5) for C in ("cv", 1.0))
+    chosen, fixed = (classify(small, labels, train=[0.5], splits=2, C=C, as_they_are=True).at(0.5) for C in ("cv", 1.0))
     assert set(chosen.C) <= set(C_GRID)
     assert min(chosen.C) > 1
     assert chosen.macro.mean > fixed.macro.mean + 0.1
@@ -132,7 +145,7 @@ def test_c_is_chosen_within_the_training_part(clouds):
     shuffled = labels.copy()
     shuffled[test] = np.random.default_rng(0).permutation(labels[test])
     assert (shuffled != labels).any()
-    blind = classify(small, shuffled, train=[0.5], splits=1, C="cv").at(0.5)
+    blind = classify(small, shuffled, train=[0.5], splits=1, C="cv", as_they_are=True).at(0.5)
     assert chosen.C[:1] == blind.C
 
 

@@ -40,7 +40,9 @@ def naive(vectors, has, rows, held_out):
 
 def test_scores_equal_a_plain_implementation(topics):
     vectors, has = topics
-    result = classify_several(vectors, has, train=[0.3, 0.6], splits=3, seed=5)
+    result = classify_several(vectors, has, train=[0.3, 0.6], splits=3, seed=5, as_they_are=True)
+    lengths = [classify_several(scale * vectors, has, train=[0.6]).scores for scale in (0.1, 1.0)]
+    assert lengths[0] == lengths[1]
     divisions = Splits.draw(np.arange(80), np.zeros(80), splits=3, seed=5)
     for share in (0.3, 0.6):
         expected = [naive(vectors.astype(float), has, *parts) for parts in divisions.parts(share)]

@@ -51,7 +51,8 @@ class Scoring:
     save_splits: Annotated[Path | None, about_labels("file", "Write the splits as JSON.")] = None
     splits_from: Annotated[Path | None, about_labels("file", "Use the splits of this file.")] = None
     C: Annotated[str, about_labels("number", "Inverse penalty; cv searches.", "--C")] = "1"
-    starts: Annotated[int, about_labels("whole", "Starts of k-means.")] = 10
+    as_they_are: Annotated[bool, o.flag("--as-they-are", "Classify the vectors unscaled.", LABELS)] = False
+    starts: Annotated[int, about_labels("whole", "Starts of k-means; the best counts.")] = 10
     k: Annotated[list[int] | None, about_labels("whole", "Nodes to retrieve; may repeat (1 10 100).", "--k")] = None
     queries: Annotated[int, about_labels("whole", "Query nodes, at most.")] = 10_000
     seed: o.Seed = 0
@@ -115,13 +116,14 @@ def score(known: Labelled, task: str, splits: Splits | None, how: Scoring) -> An
 
     vectors, labels = known.vectors, known.labels
     divided: dict[str, Any] = {"splits": splits} | ({"train": how.train} if how.train else {})
-    if task == "multilabel" and how.penalty() == "cv":
+    regression: dict[str, Any] = {"C": how.penalty(), "as_they_are": how.as_they_are}
+    if task == "multilabel" and regression["C"] == "cv":
         raise ParameterError("--C cv works with --task classification only; for --task multilabel give a number")
     with counting(task) as report:
         if task == "classification":
-            return scores.classify(vectors, labels, C=how.penalty(), progress=report, **divided)
+            return scores.classify(vectors, labels, **regression, progress=report, **divided)
         if task == "multilabel":
-            return scores.classify_several(vectors, labels, C=how.penalty(), progress=report, **divided)
+            return scores.classify_several(vectors, labels, **regression, progress=report, **divided)
         if task == "regression":
             return scores.regress(vectors, labels, progress=report, **divided)
         if task == "clustering":
@@ -147,7 +149,8 @@ def evaluate(
     r"""Score vectors of this or any other program.
 
     \b
-    classification  Macro-F1 and Micro-F1 of logistic regression
+    classification  Macro-F1 and Micro-F1 of logistic regression, on vectors of
+                    one root-mean-square length (see --as-they-are)
     multilabel      the same for nodes with several labels
     regression      R² and Spearman's rank correlation of ridge regression
     clustering      NMI, purity and ARI of k-means
@@ -291,7 +294,7 @@ def show_divided(name: str, result: Any, title: str) -> None:
         echo(f"{numbers}; ridge regression, {splits}; the penalty is chosen inside each training part")
     elif name == "multilabel":
         labels = f"{result.labelled:,} nodes, {len(result.labels)} labels, {result.labels_per_node:.2f} per node"
-        echo(f"{labels}; {splits}; C = {result.C:g}\n{RULE}")
+        echo(f"{labels}; {splits}; C = {result.C:g}, {_length(result)}\n{RULE}")
     else:
         if result.C != "cv":
             penalty = f"C = {result.C:g}"
@@ -299,7 +302,14 @@ def show_divided(name: str, result: Any, title: str) -> None:
             chosen = sorted(C for score in result.scores for C in score.C)
             most = max(chosen, key=chosen.count)
             penalty = f"C by cross-validation: {chosen[0]:g} to {chosen[-1]:g}, mostly {most:g}"
-        echo(f"{result.labelled:,} nodes, {len(result.classes)} classes; {splits}; {penalty}")
+        echo(f"{result.labelled:,} nodes, {len(result.classes)} classes; {splits}; {penalty}, {_length(result)}")
+
+
+def _length(result: Any) -> str:
+    """Return whether the vectors were scaled."""
+    from neural_brane.evaluate.labelled import LENGTH
+
+    return "vectors as they are" if result.as_they_are else f"vectors at root-mean-square length {LENGTH:g}"
 
 
 def show_retrieval(result: Retrieval, title: str) -> None:
@@ -322,10 +332,10 @@ def spread(score: Repeats) -> str:
 
 def show_clustering(result: Clustering, title: str) -> None:
     """Print the agreement of clusters and classes."""
-    row = [spread(score) for score in (result.nmi, result.purity, result.ari)]
+    row = [f"{score:.4f}" for score in (result.nmi, result.purity, result.ari)]
     show_table(("NMI", "purity", "ARI"), [row], title=title)
     nodes = f"{result.labelled:,} nodes, {len(result.classes)} classes"
-    echo(f"{nodes}; k-means with one cluster per class, mean ± sd of {result.starts} starts, seed {result.seed}")
+    echo(f"{nodes}; k-means with one cluster per class, best of {result.starts} starts by inertia, seed {result.seed}")
 
 
 def show_links(result: LinkPrediction, title: str) -> None:

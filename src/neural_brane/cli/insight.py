@@ -98,7 +98,8 @@ def cluster(
 
     The clusters are those of k-means; --graph adds their typical attributes.
     Without -k, tries up to 20 clusters on 2,000 nodes: each further cluster
-    must raise the modularity of the graph of ten nearest nodes by 0.01.
+    must raise the modularity of the graph of ten nearest nodes by 0.01. A
+    cluster of more than a quarter of the nodes is split if its parts are stable.
 
     \b
     brane cluster vectors.npz --graph stdlib
@@ -128,11 +129,12 @@ def cluster(
     for at, one in enumerate(found):
         names = ", ".join(f"{name.attribute} (x{name.lift:.1f})" for name in one.attributes)
         rows.append((str(at), f"{one.size:,}", names, ", ".join(map(str, one.centre))))
-    how = "chosen by modularity; set the number with -k" if found.chosen else "as set with -k"
-    title = f"{vectors}: {len(embedding):,} nodes in {found.k} clusters, {how}"
+    title = f"{vectors}: {len(embedding):,} nodes in {found.k} clusters"
     show_table(
         ("cluster", "nodes", "typical attributes", "central nodes"), rows, title=title, right=("cluster", "nodes")
     )
+    if found.rule:
+        echo(f"{found.rule}; set the number with -k")
     if output is not None:
         echo(f"wrote the cluster of every node to {output}")
 

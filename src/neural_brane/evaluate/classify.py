@@ -20,6 +20,7 @@ from neural_brane.evaluate.labelled import (
     Vectors,
     as_splits,
     check_several,
+    equal_length,
     labelled_rows,
     score_splits,
 )
@@ -55,6 +56,7 @@ class Classification(Scored):
     stratify: bool
     tuning: float = 0.0
     C: float | str = 1.0
+    as_they_are: bool = False
 
 
 def classify(
@@ -67,6 +69,7 @@ def classify(
     stratify: bool = False,
     tuning: float = 0.0,
     C: float | Literal["cv"] = 1.0,
+    as_they_are: bool = False,
     progress: Reporter | None = None,
 ) -> Classification:
     """Return the F1 scores of logistic regression, trained on some of the nodes and tested on the others.
@@ -76,8 +79,8 @@ def classify(
     Parameters
     ----------
     vectors : Embedding, numpy.ndarray or function
-        One vector per node (nodes, dim), neither scaled nor centred. For a method that learns from labels, a function
-        from labels to vectors; for each split it gets the labels of the training nodes, and "" for all others.
+        One vector per node (nodes, dim). For a method that learns from labels, a function from labels to vectors; for
+        each split it gets the labels of the training nodes, and "" for all others.
     labels : array_like
         One label per vector, "" for none; nodes without a label are left out and counted.
     train : sequence of float
@@ -89,6 +92,9 @@ def classify(
         As in `random_splits`.
     C : float or "cv"
         Inverse penalty; "cv" chooses one of `C_GRID` by five-fold cross-validation of the training nodes (Macro-F1).
+    as_they_are : bool
+        Do not scale the vectors. By default, one factor scales those of the labelled nodes to a root-mean-square length
+        of 5, because the penalty favours methods whose vectors are long.
     progress : function, optional
         Called with a `neural_brane.progress.Progress`, a few times a second.
 
@@ -112,18 +118,19 @@ def classify(
             'test on; merge it into another class, or remove the label of its node ("")'
         )
     drawn = as_splits(splits, len(target), seed, target, stratify=stratify, tuning=tuning)
+    prepare = classes.rows if as_they_are else lambda given: equal_length(classes.rows(given))
     meter = Meter(progress, len(train) * len(drawn) * (1 + FOLDS * len(C_GRID) if C == "cv" else 1), "regressions")
-    table = None if callable(vectors) else classes.rows(vectors)
+    table = None if callable(vectors) else prepare(vectors)
 
     def score(rows: np.ndarray, held_out: np.ndarray) -> tuple[float, float, float]:
         # A function sees only the labels of this split's training nodes.
-        own = classes.rows(vectors(classes.labels_at(rows))) if callable(vectors) else cast(np.ndarray, table)
+        own = prepare(vectors(classes.labels_at(rows))) if callable(vectors) else cast(np.ndarray, table)
         chosen = _best_c(own[rows], target[rows], meter) if C == "cv" else float(C)
         return *fit_split(own, target, rows, held_out, chosen), chosen
 
     scores = _by_share(score_splits(drawn, train, score, meter))
     origin = (len(drawn), drawn.seed, drawn.stratify, drawn.tuning)
-    return Classification(scores, len(target), int((~classes.labelled).sum()), classes.names, *origin, C)
+    return Classification(scores, len(target), int((~classes.labelled).sum()), classes.names, *origin, C, as_they_are)
 
 
 def _by_share(values: Iterable[tuple[Any, ...]]) -> tuple[Score, ...]:
@@ -183,6 +190,7 @@ class MultilabelClassification(Scored):
     splits: int
     seed: int | None
     C: float
+    as_they_are: bool = False
     constants: ClassVar = {"rule": RULE}
 
 
@@ -194,6 +202,7 @@ def classify_several(
     splits: int | Splits = 10,
     seed: int = 0,
     C: float = 1.0,
+    as_they_are: bool = False,
     progress: Reporter | None = None,
 ) -> MultilabelClassification:
     """Return the F1 scores of one logistic regression per label, for nodes with several labels.
@@ -207,7 +216,7 @@ def classify_several(
     labels : list of lists, matrix or MultiLabels
         Several labels per vector: a list of labels per node, or a matrix (nodes, labels) of 0 and 1, sparse or not.
         Nodes without a label are left out and counted.
-    vectors, train, splits, seed, C, progress
+    vectors, train, splits, seed, C, as_they_are, progress
         As in `classify`; C is a number, and vectors are no function.
 
     Examples
@@ -222,6 +231,7 @@ def classify_several(
     given = MultiLabels.from_labels(labels)
     labelled = given.counts > 0
     table = labelled_rows(vectors, labelled, "lists of labels")
+    table = table if as_they_are else equal_length(table)
     known = given[labelled].without_unused()
     check_several(len(known.names))
     drawn = as_splits(splits, len(table), seed)
@@ -235,7 +245,7 @@ def classify_several(
     scores = _by_share(score_splits(drawn, train, score, meter))
     mean = float(known.counts.mean())
     counts = (len(table), int((~labelled).sum()), known.names, mean, len(drawn), drawn.seed)
-    return MultilabelClassification(scores, *counts, float(C))
+    return MultilabelClassification(scores, *counts, float(C), as_they_are)
 
 
 def _logits(train: np.ndarray, labels: sparse.csc_array, test: np.ndarray, C: float) -> np.ndarray:

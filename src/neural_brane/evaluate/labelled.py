@@ -23,7 +23,7 @@ Vectors: TypeAlias = "Embedding | np.ndarray"
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """The values of a score, one per split or per start of k-means.
+    """The values of a score, one per split or per run.
 
     >>> f1 = Repeats((0.5, 0.75))
     >>> f1.mean, f1.values
@@ -193,6 +193,19 @@ def labelled_rows(vectors: Vectors, labelled: np.ndarray, what: str) -> np.ndarr
     table = table[labelled].astype(np.float64)
     check_finite(table)
     return table
+
+
+LENGTH = 5.0  # root-mean-square length at which a classifier with the usual penalty, C = 1, works well
+
+
+def equal_length(table: np.ndarray) -> np.ndarray:
+    """Return vectors (nodes, dim) scaled by one factor to the root-mean-square length LENGTH.
+
+    >>> equal_length(np.array([[1.0, 0.0], [0.0, 7.0]])).tolist()
+    [[1.0, 0.0], [0.0, 7.0]]
+    """
+    size = float(np.sqrt(np.mean(np.sum(np.square(table), axis=1))))
+    return table * (LENGTH / size) if size > 0 else table
 
 
 def check_finite(table: np.ndarray) -> None:

@@ -19,7 +19,7 @@ from neural_brane.errors import ParameterError
 from neural_brane.evaluate.labelled import Repeats
 from neural_brane.experiments import compute as computing
 from neural_brane.experiments.compute import TASKS, Targets, Task, as_targets, choose_tasks, data_facts, failures_of
-from neural_brane.experiments.page import Head, Section, number, settings, table, text, write_page
+from neural_brane.experiments.page import CHOSEN, Head, Section, number, settings, table, text, write_page
 from neural_brane.experiments.store import Record, Store, Training, describe_machine, fingerprint, machine_name
 from neural_brane.files.storage import atomic
 from neural_brane.graph import AttributedGraph
@@ -112,9 +112,10 @@ class Comparison:
 
     @property
     def remarks(self) -> list[str]:
-        """Sentences that explain the signs beside methods."""
+        """Sentences that explain the signs beside methods, and how the default was made."""
         shown = [one for standings in self.standings.values() for one in standings]
         signs = {LEVEL: any(one.level for one in shown), LEARNS_LABELS: any(one.learns_labels for one in shown)}
+        signs[CHOSEN] = self.parameters.get("neural-brane", {}).get("recipe") == "default"
         return [text for text, found in signs.items() if found]
 
     def best(self, task: str) -> Standing | None:
@@ -260,6 +261,7 @@ def write_comparison(comparison: Comparison, path: Path) -> None:
         caption = f"Bars begin at {task.least:g}. A whisker is one standard deviation over runs."
         caption += f" {LEVEL}" if any(one.level for one in scored) else ""
         caption += f" {LEARNS_LABELS}" if any(one.learns_labels for one in scored) else ""
+        caption += f" {CHOSEN}" if CHOSEN in comparison.remarks else ""
         figure = f"<figure>{bars(task, scored)}<figcaption>{escape(caption)}</figcaption></figure>" if scored else ""
         body = f"<p>{escape(task.judged)}</p>{figure}<h3>All measures</h3>{_table(task, standings)}"
         tasks.append(Section(name, task.about.capitalize(), body))

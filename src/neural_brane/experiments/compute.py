@@ -173,7 +173,6 @@ class Outcome(NamedTuple):
     """The result of a training, ready to be scored."""
 
     embedding: Embedding  # learned without labels
-    own: Callable[[np.ndarray], np.ndarray] | None = None  # the method's own score of pairs of ids
     learn: Callable[[np.ndarray], Embedding] | None = None  # learns from labels; "" means no label
     held_out: HeldOutEdges | None = None  # the edges to predict
 
@@ -202,7 +201,7 @@ def score(made: Outcome, graph: AttributedGraph, scoring: Record, *, seed: int, 
         record |= _by_share(classify(made.learn or vectors, graph.labels, **options["classes"]).scores, F1)
     if "clusters" in options:
         found = cluster(vectors, graph.labels, **options["clusters"])
-        record |= {name: rounded(getattr(found, name).values) for name in ("nmi", "purity", "ari")}
+        record |= {name: round(getattr(found, name), DIGITS) for name in ("nmi", "purity", "ari")}
     if "labels" in options:
         record |= _by_share(classify_several(vectors, labels, **options["labels"]).scores, F1)
     if "numbers" in options:
@@ -216,10 +215,8 @@ def score(made: Outcome, graph: AttributedGraph, scoring: Record, *, seed: int, 
         points = np.round(map_2d(vectors, seed=seed).astype(float), 2)
         record["map"] = {"points": points.tolist(), "labels": np.asarray(graph.labels).tolist()}
     if (held_out := made.held_out) is not None:
-        pairs = held_out.graph.ids[np.concatenate([held_out.positives, held_out.negatives])]
-        own = made.own(pairs) if made.own else None
-        links = predict_links(made.embedding, held_out, similarity="cosine", seed=seed, own=own)
-        aucs = {"auc": links.regression_auc, "auc_of_cosines": links.auc, "auc_own": links.own_auc}
+        links = predict_links(made.embedding, held_out, similarity="cosine", seed=seed)
+        aucs = {"auc_of_cosines": links.auc, "scorer_auc": getattr(links, "scorer_auc", None)}
         record |= {name: round(value, DIGITS) for name, value in aucs.items() if value is not None}
     return record
 
@@ -307,7 +304,7 @@ def compute(
     with threadpool_limits(threads):
         embedding = trainer.learn()
         learn = trainer.learn if trainer.model.uses_labels else None
-        made = Outcome(embedding, getattr(trainer.model, "score", None), learn, held_out)
+        made = Outcome(embedding, learn, held_out)
         scores = score(made, graph, scoring, seed=seed, labels=labels)
     on_gpu = trainer.model.get_params().get("device") == "cuda"
     return {
@@ -414,7 +411,7 @@ class Task:
     least: float = 0.0  # score of random guessing; bars begin here
 
     def value(self, record: Record, measure: str) -> float | None:
-        """Return a measure of one training, the mean over splits or starts, or None if the record has none."""
+        """Return a measure of one training, the mean over splits, or None if the record has none."""
         found = record.get(measure)
         if isinstance(found, dict):  # maps the only share of training nodes to its values
             (found,) = found.values()
@@ -427,6 +424,7 @@ class Task:
 
 SHARE, SPLITS, STARTS, HELD_OUT = 0.5, 10, 10, 0.1
 LENGTH, QUERIES = 10, 1000
+CLASSIFIER = "Logistic regression (C = 1, the vectors of every method scaled to one root-mean-square length)"
 TASKS = {
     one.name: one
     for one in (
@@ -436,7 +434,7 @@ TASKS = {
             scoring={"classes": {"train": [SHARE], "splits": SPLITS, "C": 1.0}},
             measures={"macro_f1": "Macro-F1", "micro_f1": "Micro-F1"},
             ranked_by=("macro_f1",),
-            judged=f"Logistic regression (C = 1, unscaled vectors) learns the classes of {100 * SHARE:g} % of the "
+            judged=f"{CLASSIFIER} learns the classes of {100 * SHARE:g} % of the "
             f"labelled nodes and predicts the others, in {SPLITS} random splits per run. Ranked by Macro-F1.",
         ),
         Task(
@@ -445,7 +443,7 @@ TASKS = {
             scoring={"labels": {"train": [SHARE], "splits": SPLITS, "C": 1.0}},
             measures={"macro_f1": "Macro-F1", "micro_f1": "Micro-F1"},
             ranked_by=("macro_f1",),
-            judged=f"Logistic regression (C = 1, unscaled vectors) learns each label against the rest on "
+            judged=f"{CLASSIFIER} learns each label against the rest on "
             f"{100 * SHARE:g} % of the labelled nodes, in {SPLITS} random splits per run. For each other node it "
             "predicts the most likely labels, as many as the node has. Ranked by Macro-F1.",
         ),
@@ -465,8 +463,8 @@ TASKS = {
             scoring={"clusters": {"starts": STARTS}},
             measures={"nmi": "NMI", "purity": "purity", "ari": "ARI"},
             ranked_by=("nmi",),
-            judged=f"k-means with as many clusters as classes; the score is the mean over {STARTS} starts per run, "
-            "not the best start. Ranked by NMI.",
+            judged=f"k-means with as many clusters as classes; of {STARTS} starts per run, the one with the smallest "
+            "inertia counts. Ranked by NMI.",
         ),
         Task(
             name="retrieve",
@@ -482,13 +480,12 @@ TASKS = {
             name="link",
             about="links",
             scoring={"links": {"share": HELD_OUT}},
-            measures={"auc_of_cosines": "AUC by cosine", "auc_own": "AUC by own score", "auc": "AUC by regression"},
-            ranked_by=("auc_of_cosines", "auc_own"),
+            measures={"auc_of_cosines": "AUC by cosine", "scorer_auc": "AUC by link scorer"},
+            ranked_by=("auc_of_cosines", "scorer_auc"),
             least=0.5,
             judged=f"The method is trained again on the graph without {100 * HELD_OUT:g} % of its edges. The test is "
-            "to tell these edges from as many pairs without an edge. Ranked by the better of two scores: the cosine of "
-            "the two vectors and, if the method has one, its own score of the pair. A regression on products of the "
-            "two vectors is shown but does not rank.",
+            "to tell these edges from as many pairs without an edge. Ranked by the better of two scores, which are "
+            "the same for every method: the cosine of the two vectors, and a regression over vectors and links.",
         ),
     )
 }

@@ -53,6 +53,7 @@ def _processor(path: Path = Path("/proc/cpuinfo")) -> str:
     return name
 
 
+SCORES = 2  # version of the scores; raise it if the same options come to give other scores
 Record = dict[str, Any]  # values that JSON can represent
 
 
@@ -83,7 +84,7 @@ class Training:
         """Return everything that affects the result, including the data's digest and the method's fingerprint."""
         return {
             "method": self.method, "parameters": self.deciding_parameters(), "seed": self.seed, "data": digest,
-            "scoring": json.loads(json.dumps(self.scoring)), "fingerprint": fingerprint,
+            "scoring": json.loads(json.dumps(self.scoring)), "scores": SCORES, "fingerprint": fingerprint,
         }  # fmt: skip
 
 

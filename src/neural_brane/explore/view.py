@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property, lru_cache
@@ -19,9 +18,7 @@ from neural_brane.explore.layout import fit_square
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.ids import encode, locate
 from neural_brane.graph.lazy import pl
-from neural_brane.insight.groups import choose_k, name_groups, partition, weigh_attributes
-from neural_brane.kernels.threads import one_blas_thread
-from neural_brane.linalg.weights import unit_rows
+from neural_brane.insight.groups import ROWS, divide, draw_rows, find_centres, join_centres, name_groups
 from neural_brane.search.exact import Exact, cosines_of_pairs
 
 if TYPE_CHECKING:
@@ -129,7 +126,6 @@ def _lists(part: sparse.csr_array, rank: Any) -> tuple[np.ndarray, np.ndarray, n
 
 
 BLOCK_ROWS = 65_536  # rows read at a time
-SAMPLE = 20_000  # most rows from which k-means finds groups
 NAMING = 2  # most attributes in the name of a cluster
 REASONS = 8  # most attributes, neighbours and suggested links in a card
 
@@ -202,9 +198,9 @@ class Run:
 
     def clusters(self, nodes: Nodes) -> tuple[list[str], np.ndarray]:
         """Divide the directions of the vectors into clusters; return their names and the cluster of each node."""
-        codes = divide(self.vectors, prepare=unit_rows)
-        words = name_groups(nodes.attributes, codes, int(codes.max()) + 1, NAMING)
-        names = [" · ".join(nodes.attribute_names[one.attribute] for one in typical) for typical in words]
+        codes, _ = divide(self.vectors)
+        words = name_groups(nodes.attributes, nodes.attribute_names, codes, int(codes.max()) + 1, NAMING)
+        names = [" · ".join(one.attribute for one in typical) for typical in words]
         return [f"{at + 1}: {name}" if name else f"cluster {at + 1}" for at, name in enumerate(names)], codes
 
     def reasons(self, nodes: Nodes, row: int) -> dict[str, Any]:
@@ -225,23 +221,11 @@ class Run:
         return answer
 
 
-def divide(
-    table: np.ndarray, k: int | None = None, *, prepare: Callable[[np.ndarray], np.ndarray] = np.asarray, seed: int = 0
-) -> np.ndarray:
-    """Return the group of each row, by k-means on a sample; at most `k` groups, or a number that it chooses."""
-    total = len(table)
-    rng = np.random.default_rng(seed)
-    rows = np.arange(total) if total <= SAMPLE else np.sort(rng.choice(total, SAMPLE, replace=False))
-    sample = prepare(table[rows])
-    k = choose_k(sample, seed) if k is None else min(k, len(np.unique(sample, axis=0)))
-    groups = partition(sample, k, seed)
-    centres = np.stack([sample[groups == group].mean(axis=0) for group in range(k)])
-    codes = []
-    with one_blas_thread():
-        for at in range(0, total, BLOCK_ROWS):
-            block = prepare(table[at : at + BLOCK_ROWS])
-            codes.append(np.argmax(block @ centres.T - np.square(centres).sum(axis=1) / 2, axis=1))
-    return np.unique(np.concatenate(codes), return_inverse=True)[1]
+def divide_points(points: np.ndarray, most: int) -> np.ndarray:
+    """Return the region of each point of a map; there are at most `most`."""
+    sample = points[draw_rows(len(points), ROWS, 0)]
+    centres = find_centres(sample, min(most, len(np.unique(sample, axis=0))), 0)
+    return np.unique(join_centres(points, centres), return_inverse=True)[1]
 
 
 NEAREST = 10  # nodes in a list of the nearest
@@ -305,11 +289,11 @@ class View:
         return [{"name": name, "title": TITLES[name]} for name in names]
 
     def names(self) -> Answer:
-        """Return the names of all nodes and attributes; for each attribute, its number of nodes and its weight."""
+        """Return the names of all nodes and attributes, and the number of nodes of each attribute."""
         nodes = self.nodes
         return {
             "ids": nodes.names.to_list(), "attributes": nodes.attribute_names.to_list(),
-            "holders": nodes.holders.astype(np.uint32), "weights": weigh_attributes(nodes.holders, len(nodes)),
+            "holders": nodes.holders.astype(np.uint32),
         }  # fmt: skip
 
     def points(self, run: int, layout: str) -> np.ndarray:
@@ -324,10 +308,11 @@ class View:
 
     def _level(self, points: np.ndarray, count: int) -> list[dict[str, Any]]:
         """Return at most `count` regions: each has the name of its label, its attributes or its central node."""
-        groups = divide(points, count)
+        groups = divide_points(points, count)
         count = int(groups.max()) + 1
         classes, codes = self.nodes.classes
-        words = name_groups(self.nodes.attributes, groups, count, WORDS, sure=False)  # a hint is enough for a region
+        attributes = self.nodes.attributes, self.nodes.attribute_names
+        words = name_groups(*attributes, groups, count, WORDS, sure=False)  # a hint is enough for a region
         regions = []
         for group in range(count):
             members = np.flatnonzero(groups == group)
@@ -337,7 +322,7 @@ class View:
             if len(classes) and commonest.max() >= CLEAR * len(members):
                 name = str(classes[commonest.argmax()])
             elif words[group]:
-                name = " · ".join(self.nodes.attribute_names[one.attribute] for one in words[group])
+                name = " · ".join(one.attribute for one in words[group])
             else:
                 name = self.nodes.names[int(members[np.argmin(np.square(points[members] - centre).sum(axis=1))])]
             regions.append({"name": name, "x": x, "y": y, "size": len(members)})

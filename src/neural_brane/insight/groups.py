@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -17,97 +18,208 @@ from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.progress import Meter, Reporter
 from neural_brane.search.exact import unit_rows
 
+if TYPE_CHECKING:
+    from sklearn.cluster import KMeans
+
 # One rule decides which attributes are typical of a group. It names clusters and regions, and summarises selections.
 
 SURE = 0.001  # the highest chance that groups of random nodes get any name
+SHARED = 3  # most groups that one attribute names
+CANDIDATES = 20  # typical attributes looked at for each name
 
 
 class Name(NamedTuple):
     """An attribute that is typical of a group of nodes."""
 
-    attribute: Any  # its name, or its column if names are unknown
+    attribute: Any
     lift: float  # its share in the group divided by its share among all nodes
     share: float  # the share of the group's nodes with this attribute
-
-
-def weigh_attributes(holders: np.ndarray, nodes: int) -> np.ndarray:
-    """Return the weight of each attribute, −log of the share of nodes that have it, float32; holders: their counts."""
-    return -np.log(np.maximum(holders, 1) / max(nodes, 1)).astype(np.float32)
 
 
 def rank_typical(found: np.ndarray, size: int, holders: np.ndarray, nodes: int) -> np.ndarray:
     """Return the positions of the attributes that are typical of a group of `size` nodes, most typical first.
 
-    The score of an attribute is its weight times the number of nodes that have it beyond those expected by chance. At
-    least one is expected, so two nodes must have it. `summary` in explore/page/questions.js repeats this rule.
+    The score of an attribute is its share in the group times the logarithm of its lift, which is this share divided by
+    the share among all nodes. At least two nodes must have it. `summary` in explore/page/questions.js repeats this.
 
     found: (attributes,) counts in the group. holders: counts among all nodes.
 
     >>> rank_typical(np.array([2, 3, 1]), 3, np.array([2, 60, 1]), 60).tolist()
     [0]
     """
-    expected = size * (holders / max(nodes, 1))
-    scores = weigh_attributes(holders, nodes) * (found - np.maximum(expected, 1))
+    lifts = found * nodes / (size * np.maximum(holders, 1))
+    scores = np.where(found > 1, found / size * np.log(np.maximum(lifts, 1)), 0)
     order = np.argsort(-scores, kind="stable")
     return order[scores[order] > 0]
 
 
 def name_groups(
-    attributes: sparse.csr_array, groups: np.ndarray, k: int, top: int, *, sure: bool = True
+    attributes: sparse.csr_array, names: Any, groups: np.ndarray, k: int, top: int, *, sure: bool = True
 ) -> list[list[Name]]:
     """Return the most typical attributes of each of k groups of nodes, at most `top` per group.
 
-    If `sure`, only attributes that are clearly more common than by chance: k random groups of these sizes would get
-    any name with a chance of at most 0.1 % (hypergeometric test, Bonferroni bound). Some groups then get no name.
+    Of attributes such as "section=web", a group gets one per column. If `sure`, an attribute names at most three groups
+    and is clearly more common than by chance: random groups of these sizes would get any name with a chance of at most
+    0.1 % (hypergeometric test, Bonferroni bound). Some groups then get no name.
     """
     from scipy.stats import hypergeom
 
     nodes, width = attributes.shape
+    sizes = np.bincount(groups, minlength=k)
     holders = np.bincount(attributes.indices, minlength=width)
     has = sparse.csr_array((np.ones(attributes.nnz), attributes.indices, attributes.indptr), shape=attributes.shape)
     counts = (_members(groups, k) @ has).tocsr()
     bound = SURE / max(k * int(np.count_nonzero(holders)), 1)
-    named = []
-    for group, size in enumerate(np.bincount(groups, minlength=k).tolist()):
+    named, used = [], Counter[int]()
+    for group, size in enumerate(sizes.tolist()):
         part = counts[[group]]
-        best = rank_typical(part.data, size, holders[part.indices], nodes)[: 4 * top]
+        best = rank_typical(part.data, size, holders[part.indices], nodes)[: CANDIDATES * top]
         if sure:
             best = best[hypergeom.sf(part.data[best] - 1, nodes, holders[part.indices[best]], size) <= bound]
-        columns, found = part.indices[best[:top]], part.data[best[:top]]
-        lifts = (found * nodes / (size * holders[columns])).tolist()
-        named.append([Name(*one) for one in zip(columns.tolist(), lifts, (found / size).tolist(), strict=True)])
+        chosen: dict[str, Name] = {}  # by column
+        for column, found in zip(part.indices[best].tolist(), part.data[best].tolist(), strict=True):
+            name = names[column]
+            own = str(name).partition("=")[0] if "=" in str(name) else f"={column}"
+            if own not in chosen and (used[column] < SHARED or not sure) and len(chosen) < top:
+                used[column] += 1
+                lift = float(found * nodes / (size * holders[column]))
+                chosen[own] = Name(name.item() if isinstance(name, np.generic) else name, lift, found / size)
+        named.append(list(chosen.values()))
     return named
 
 
-# Clusters come from k-means on vectors of length 1.
+# Clusters come from k-means on the leading directions of vectors of length 1.
 
+LEADING = 30  # directions in which the vectors differ most; more cost time and do not agree better with classes
+ROWS, EACH = 20_000, 100  # most vectors that k-means sees, or so many per cluster; the others join the nearest centre
+STARTS = 10  # starts of k-means, of which the one with the smallest inertia counts
 MOST = 20  # highest number of clusters to try
-SAMPLE = 2_000  # nodes used to choose the number
+SAMPLE = 2_000  # vectors used to choose a number
 NEAREST = 10  # neighbours of each node in the graph of the sample
 PRICE = 0.01  # modularity that one more cluster must add
-STARTS = 3  # runs of k-means; the best one counts
+QUICK = 3  # starts of k-means while a number is chosen
+LARGE = 0.25  # share of the nodes above which a cluster is split, if its parts are stable
+PARTS, PAIRS, SEEN, STABLE = range(2, 7), 3, 0.8, 0.9  # numbers of parts; pairs of random samples, and their agreement
+FEWEST = 100  # distinct vectors of a cluster that can be split
+BLOCK_ROWS = 65_536  # rows read at a time
 
 
-def run_k_means(table: np.ndarray, k: int, seed: int, *, starts: int, advice: str) -> np.ndarray:
-    """Return the cluster of every row by the best of `starts` runs of k-means; `advice`: advice if k is too large."""
+def run_k_means(
+    table: np.ndarray, k: int, seed: int, *, starts: int, advice: str, progress: Reporter | None = None
+) -> KMeans:
+    """Return the start of k-means with the smallest inertia; `advice`: advice if there are fewer than k vectors."""
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
+    meter, found = Meter(progress, starts, "starts of k-means"), []
     with warnings.catch_warnings(), one_blas_thread():  # with more threads the last bits would vary
         warnings.simplefilter("error", ConvergenceWarning)
-        try:
-            return KMeans(k, n_init=starts, random_state=seed).fit_predict(table)
-        except ConvergenceWarning:
-            raise EmbeddingError(f"there are fewer distinct vectors than {k} clusters; {advice}") from None
+        for start in range(starts):
+            own_seed = int(np.random.SeedSequence((seed, start)).generate_state(1)[0])
+            try:
+                found.append(KMeans(k, n_init=1, random_state=own_seed).fit(table))
+            except ConvergenceWarning:
+                raise EmbeddingError(f"there are fewer distinct vectors than {k} clusters; {advice}") from None
+            meter.advance()
+    return min(found, key=lambda one: one.inertia_)
 
 
-def partition(unit: np.ndarray, k: int, seed: int) -> np.ndarray:
-    """Return the cluster of every row, (rows,) int64; the largest cluster is number 0."""
-    clusters = run_k_means(unit, k, seed, starts=STARTS, advice="give a smaller k")
-    order = np.argsort(-np.bincount(clusters, minlength=k), kind="stable")
-    ranks = np.empty(k, np.int64)
-    ranks[order] = np.arange(k)
-    return ranks[clusters]
+class Division(NamedTuple):
+    """The cluster of every vector, (nodes,) int64, largest first; and how the number was chosen, "" if it was given."""
+
+    assignments: np.ndarray
+    rule: str
+
+
+def divide(vectors: np.ndarray, k: int | None = None, *, seed: int = 0, progress: Reporter | None = None) -> Division:
+    """Divide the directions of vectors (nodes, dim), which may stay in a file, into k clusters or a chosen number."""
+    sample = unit_rows(vectors[draw_rows(len(vectors), max(ROWS, EACH * (k or 0)), seed)])
+    with one_blas_thread():
+        centred = (sample - sample.mean(axis=0)).astype(np.float64)
+        directions = np.linalg.eigh(centred.T @ centred)[1][:, ::-1][:, : max(LEADING, k or 0)].astype(np.float32)
+
+    def prepare(rows: np.ndarray) -> np.ndarray:
+        return unit_rows(unit_rows(rows) @ directions)
+
+    with one_blas_thread():
+        sample = prepare(sample)
+    rule, chosen = "", k
+    if chosen is None:
+        chosen = choose_k(sample, seed, progress)
+        rule = "no more were tried" if chosen == MOST else "more would hardly make neighbours agree more"
+    centres = find_centres(sample, chosen, seed, STARTS, progress)
+    if k is None:
+        centres, notes = split_large(sample, centres, seed)
+        rule = "; ".join([f"{chosen} clusters: {rule}", *notes])
+    _, codes, sizes = np.unique(join_centres(vectors, centres, prepare), return_inverse=True, return_counts=True)
+    return Division(np.argsort(np.argsort(-sizes, kind="stable"), kind="stable")[codes], rule)
+
+
+def draw_rows(total: int, most: int, seed: int) -> np.ndarray:
+    """Return the numbers of all rows, or of a random sample of them if there are more than `most`, in order."""
+    if total <= most:
+        return np.arange(total)
+    return np.sort(np.random.default_rng(seed).choice(total, most, replace=False))
+
+
+def find_centres(
+    table: np.ndarray, k: int, seed: int, starts: int = STARTS, progress: Reporter | None = None
+) -> np.ndarray:
+    """Return the centres of k clusters, (k, dim)."""
+    return run_k_means(table, k, seed, starts=starts, advice="give a smaller k", progress=progress).cluster_centers_
+
+
+def join_centres(
+    table: np.ndarray, centres: np.ndarray, prepare: Callable[[np.ndarray], np.ndarray] = np.asarray
+) -> np.ndarray:
+    """Return the nearest centre of every row (rows,); prepare: a function for rows when they are read."""
+    shift = np.square(centres).sum(axis=1) / 2
+    with one_blas_thread():  # with more threads the last bits would vary
+        blocks = (prepare(table[at : at + BLOCK_ROWS]) for at in range(0, len(table), BLOCK_ROWS))
+        return np.concatenate([np.argmax(block @ centres.T - shift, axis=1) for block in blocks])
+
+
+def split_large(unit: np.ndarray, centres: np.ndarray, seed: int) -> tuple[np.ndarray, list[str]]:
+    """Split clusters of more than a quarter of the rows into stable parts; return all centres, and what was done."""
+    codes, kept, notes = join_centres(unit, centres), [], []
+    waiting = [(centre, np.flatnonzero(codes == at)) for at, centre in enumerate(centres)]
+    while waiting:
+        centre, rows = waiting.pop()
+        share = len(rows) / len(unit)
+        large = share > LARGE and len(np.unique(unit[rows], axis=0)) >= FEWEST
+        parts = find_parts(unit[rows], seed) if large else None
+        if parts is None:
+            kept.append(centre)
+            if large:
+                notes.append(f"one with {share:.0%} of the nodes stays whole, as no division of it is stable")
+            continue
+        codes = join_centres(unit[rows], parts)
+        waiting += [(part, rows[codes == at]) for at, part in enumerate(parts)]
+        notes.append(f"one with {share:.0%} of the nodes was split into {len(parts)}")
+    return np.stack(kept), notes
+
+
+def find_parts(unit: np.ndarray, seed: int) -> np.ndarray | None:
+    """Return the centres of the most stable division, or None if none is stable.
+
+    A number of parts is stable if the clusters found in two random samples of 80 % agree: their mean adjusted Rand
+    index over three pairs of samples is at least 0.9.
+    """
+    from sklearn.metrics import adjusted_rand_score
+
+    rows = unit[draw_rows(len(unit), SAMPLE, seed)]
+    rng = np.random.default_rng(seed)
+
+    def divide_part(parts: int) -> np.ndarray:
+        part = rows[rng.permutation(len(rows))[: round(SEEN * len(rows))]]
+        return join_centres(rows, find_centres(part, parts, seed, QUICK))
+
+    def agree(parts: int) -> float:
+        return float(np.mean([adjusted_rand_score(divide_part(parts), divide_part(parts)) for _ in range(PAIRS)]))
+
+    agreements = [agree(parts) for parts in PARTS]
+    best = int(np.argmax(agreements))
+    return find_centres(rows, PARTS[best], seed) if agreements[best] >= STABLE else None
 
 
 def choose_k(unit: np.ndarray, seed: int, progress: Reporter | None = None) -> int:
@@ -116,17 +228,17 @@ def choose_k(unit: np.ndarray, seed: int, progress: Reporter | None = None) -> i
     In a sample of nodes, each node is joined to its nearest nodes by cosine. k-means divides the sample into 2, 3, …
     clusters; modularity is the share of edges within clusters beyond what chance would put there.
     """
-    rng = np.random.default_rng(seed)
-    sample = unit if len(unit) <= SAMPLE else unit[np.sort(rng.choice(len(unit), SAMPLE, replace=False))]
+    sample = unit[draw_rows(len(unit), SAMPLE, seed)]
     distinct = len(np.unique(sample, axis=0))
     if distinct < 3:
-        return min(distinct, len(unit))
+        return distinct
     graph = join_nearest(sample)
     tried = range(2, min(MOST, distinct - 1) + 1)
     meter = Meter(progress, len(tried), "numbers of clusters tried")
     reached = np.empty(len(tried))
     for at, k in enumerate(tried):
-        reached[at] = modularity(graph, partition(sample, k, seed))
+        codes = run_k_means(sample, k, seed, starts=QUICK, advice="give a smaller k").labels_
+        reached[at] = modularity(graph, codes)
         meter.advance()
     return tried[int(np.argmax(reached - PRICE * np.array(tried)))]
 
@@ -194,14 +306,14 @@ class Clusters:
         The ids of the nodes and the number of each node's cluster (int64).
     clusters : tuple of Cluster
         The clusters by number.
-    chosen : bool
-        True if the number of clusters was chosen, False if it was given.
+    rule : str
+        How the number of clusters was chosen, in words; "" if it was given.
     """
 
     ids: np.ndarray
     assignments: np.ndarray
     clusters: tuple[Cluster, ...]
-    chosen: bool
+    rule: str
 
     @property
     def k(self) -> int:
@@ -218,7 +330,7 @@ class Clusters:
         return self.clusters[at]
 
     def __repr__(self) -> str:
-        how = " (number chosen by modularity; set it with k)" if self.chosen else ""
+        how = f" ({self.rule}; set the number with k)" if self.rule else ""
         lines = [f"  {at}  {one}" for at, one in enumerate(self.clusters)]
         return "\n".join([f"{self.k} clusters of {len(self.ids)} nodes{how}", *lines])
 
@@ -227,7 +339,7 @@ class Clusters:
         return {
             "nodes": len(self.ids),
             "k": self.k,
-            "chosen": self.chosen,
+            "rule": self.rule,
             "clusters": [
                 {"size": one.size, "centre": one.centre, "attributes": [name._asdict() for name in one.attributes]}
                 for one in self.clusters
@@ -244,7 +356,7 @@ def find_clusters(
     seed: int = 0,
     progress: Reporter | None = None,
 ) -> Clusters:
-    """Divide nodes into clusters by k-means on their vectors, scaled to length 1.
+    """Divide nodes into clusters by k-means on the leading directions of their vectors, scaled to length 1.
 
     Parameters
     ----------
@@ -252,7 +364,8 @@ def find_clusters(
         Finite vectors and the ids of their nodes.
     k : int, optional
         The number of clusters. If None, numbers up to 20 are tried on 2,000 of the nodes: each further cluster must add
-        0.01 to the modularity of the graph that joins each node to its ten nearest.
+        0.01 to the modularity of the graph that joins each node to its ten nearest. A cluster of more than a quarter of
+        the nodes is then split, if k-means finds the same parts in random samples of it.
     graph : AttributedGraph, optional
         Its attributes name the clusters; its nodes are matched by id.
     seed, progress
@@ -279,17 +392,17 @@ def find_clusters(
         raise ParameterError(f"k={k!r} makes no sense; give a whole number from 1 to {len(vectors)}, or None")
     if seed < 0:
         raise ParameterError(f"seed={seed} makes no sense; give 0 or more")
+    assignments, rule = divide(vectors, None if k is None else int(k), seed=seed, progress=progress)
+    found = int(assignments.max()) + 1
+    names = [[] for _ in range(found)] if graph is None else _names_from(graph, ids, assignments, found)
     unit = unit_rows(vectors)
-    chosen = choose_k(unit, seed, progress) if k is None else int(k)
-    assignments = partition(unit, chosen, seed)
-    names = [[] for _ in range(chosen)] if graph is None else _names_from(graph, ids, assignments, chosen)
     clusters = []
-    for at in range(chosen):
+    for at in range(found):
         rows = np.flatnonzero(assignments == at)
         nearness = unit[rows] @ unit[rows].mean(axis=0)
         central = rows[np.argsort(-nearness, kind="stable")[:CENTRAL]]
         clusters.append(Cluster(len(rows), names[at], ids[central].tolist()))
-    return Clusters(ids, assignments, tuple(clusters), k is None)
+    return Clusters(ids, assignments, tuple(clusters), rule)
 
 
 def _names_from(graph: AttributedGraph, ids: np.ndarray, assignments: np.ndarray, k: int) -> list[list[Name]]:
@@ -301,5 +414,4 @@ def _names_from(graph: AttributedGraph, ids: np.ndarray, assignments: np.ndarray
             f"none of the {len(ids):,} vectors belongs to a node of graph '{graph.name}'; give the graph they were "
             "learned from"
         )
-    named = name_groups(graph.attributes[rows[known]], assignments[known], k, NAMES)
-    return [[one._replace(attribute=graph.attribute_names[one.attribute].item()) for one in group] for group in named]
+    return name_groups(graph.attributes[rows[known]], graph.attribute_names, assignments[known], k, NAMES)

@@ -5,22 +5,22 @@ from neural_brane.experiments.compare import Standing
 def test_each_task_has_its_best_method(standing, comparison):
     found = comparison(
         classify=[standing("classify", "tadw", 0.80, 0.82), standing("classify", "line", 0.30, 0.31)],
-        link=[standing("link", "tadw", 0.70, 0.71), standing("link", "line", 0.9, 0.9, auc_own=None)],
+        link=[standing("link", "tadw", 0.70, 0.71), standing("link", "line", 0.9, 0.9, scorer_auc=None)],
     )
     assert found.advice == ("Take tadw for classes (Macro-F1 .810 ± .014), line for links (AUC by cosine .900 ± .000).")
 
 
 def test_one_method_that_is_best_at_all_is_named_once(standing, comparison):
     tasks = {task: [standing(task, "tadw", 0.8), standing(task, "line", 0.3)] for task in ("classify", "cluster")}
-    links = standing("link", "tadw", 0.8, auc_own=Repeats((0.9,)))
+    links = standing("link", "tadw", 0.8, scorer_auc=Repeats((0.9,)))
     assert comparison(**tasks, link=[links]).advice == (
-        "Take tadw for classes (Macro-F1 .800), clusters (NMI .800) and links (AUC by own score .900)."
+        "Take tadw for classes (Macro-F1 .800), clusters (NMI .800) and links (AUC by link scorer .900)."
     )
 
 
 def test_one_that_is_nearly_as_good_in_half_the_time_is_named_and_the_fastest_of_them(standing, comparison):
     methods = [
-        standing("link", "best", 0.900, seconds=20.0, auc_own=None),
+        standing("link", "best", 0.900, seconds=20.0, scorer_auc=None),
         standing("link", "near", 0.895, seconds=5.0),
         standing("link", "nearer", 0.899, seconds=9.0),
         standing("link", "poor", 0.7, seconds=0.1),

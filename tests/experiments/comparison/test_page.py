@@ -14,8 +14,8 @@ def page(standing, comparison, tmp_path_factory):
     found = comparison(
         classify=[standing("classify", name, *(0.8 - at / 9 + run / 99 for run in range(3)), seconds=40 - at)
                   for at, name in enumerate(methods)],
-        link=[standing("link", methods[0], 0.90, 0.91, 0.92, auc_own=Repeats((0.95, 0.96, 0.95))),
-              standing("link", methods[1], 0.95, 0.95, 0.94, auc_own=None),
+        link=[standing("link", methods[0], 0.90, 0.91, 0.92, scorer_auc=Repeats((0.95, 0.96, 0.95))),
+              standing("link", methods[1], 0.95, 0.95, 0.94, scorer_auc=None),
               Standing("pte", failure="<b>no</b> attributes & " + "a long reason " * 9)],
         notes=("left out: graphsage",),
     )  # fmt: skip
@@ -32,7 +32,7 @@ def test_the_page_is_whole_and_needs_nothing_else(page):
     assert "$" not in text
     for words in (
         "Take neural-brane for classes", "left out: graphsage", "0123456789abcdef", "Abacus 3000", "numpy 2.0.0",
-        "dim = 8", "AUC by own score", "≈ propagated-attributes", "95 % confidence interval", "Ranked by the better",
+        "dim = 8", "AUC by link scorer", "≈ propagated-attributes", "95 % confidence interval", "Ranked by the better",
     ):  # fmt: skip
         assert words in text, words
 
@@ -44,7 +44,7 @@ def test_what_failed_is_a_row_and_cannot_break_the_page(page):
     assert text.count('<rect class="bar') == 4 + 2
 
 
-def test_a_method_without_an_own_score_has_an_empty_cell(page):
+def test_a_method_without_a_score_has_an_empty_cell(page):
     links = page.read_text(encoding="utf-8").split('<section id="link">')[1]
     row = next(row for row in links.split("<tbody>")[1].split("<tr>") if "propagated-attributes" in row)
     assert '<td data-value="" class="">-</td>' in row

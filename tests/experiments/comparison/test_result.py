@@ -1,10 +1,12 @@
 import json
+from dataclasses import replace
 
 import pytest
 
 from neural_brane.errors import ParameterError
 from neural_brane.evaluate.labelled import Repeats
-from neural_brane.experiments.compare import Standing, level, rank
+from neural_brane.experiments.compare import Standing, level, rank, write_comparison
+from neural_brane.experiments.page import CHOSEN
 
 
 def test_the_best_comes_first_and_what_failed_last(standing):
@@ -69,3 +71,12 @@ def test_everything_is_in_the_json(standing, comparison, tmp_path):
     assert first["peak_mb"] == 100.0
     assert last == {"method": "pte", "failure": "no attributes"}
     assert {path.name for path in tmp_path.iterdir()} == {"compare.json", "compare.html"}
+
+
+def test_how_the_default_was_chosen_stands_beside_its_scores(standing, comparison, tmp_path):
+    found = comparison(cluster=[standing("cluster", "neural-brane", 0.7, 0.5), standing("cluster", "tadw", 0.3, 0.3)])
+    for recipe, said in (("default", True), ("released", False)):
+        one = replace(found, parameters={"neural-brane": {"recipe": recipe}, "tadw": {}})
+        write_comparison(one, tmp_path / "page.html")
+        assert (CHOSEN in one.remarks) is said
+        assert ("chosen on ten known graphs" in (tmp_path / "page.html").read_text(encoding="utf-8")) is said

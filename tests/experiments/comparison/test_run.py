@@ -113,20 +113,20 @@ def filled(graph, tmp_path):
     store = Store(tmp_path, digest=str, fingerprint=lambda method, parameters: "")
     for place, series in enumerate(order.series):
         for number, training in enumerate(series.trainings):
-            record = {"auc": 0.9, "auc_of_cosines": 0.7 + place / 100 + number / 1000, "seconds": 1.0, "peak_mb": 9.0}
+            record = {"auc_of_cosines": 0.7 + place / 100 + number / 1000, "seconds": 1.0, "peak_mb": 9.0}
             store.put(training, record | {"machine": {"processor": "Abacus"}})
     return order, store
 
 
-def test_links_are_ranked_by_the_better_of_cosine_and_own_score(filled):
+def test_links_are_ranked_by_the_better_of_cosine_and_scorer(filled):
     order, store = filled
     assert [one.method for one in run(order, store).standings["link"]] == ["tadw", "aane", "attributes"]
     for training in order.series[0].trainings:
-        store.put(training, store.get(training) | {"auc_own": 0.8})
+        store.put(training, store.get(training) | {"scorer_auc": 0.8})
     first, *others = run(order, store).standings["link"]
-    assert (first.method, first.ranked_by) == ("attributes", "auc_own")
+    assert (first.method, first.ranked_by) == ("attributes", "scorer_auc")
     assert first.measures["auc_of_cosines"] == Repeats((0.7, 0.701, 0.702))
-    assert all("auc_own" not in one.measures and one.ranked_by == "auc_of_cosines" for one in others)
+    assert all("scorer_auc" not in one.measures and one.ranked_by == "auc_of_cosines" for one in others)
 
 
 def test_a_run_that_failed_makes_its_method_fail(filled, monkeypatch):

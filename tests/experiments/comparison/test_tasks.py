@@ -41,9 +41,9 @@ def test_what_cannot_be_scored_is_told_before_anything_is_trained(graph):
     ("task", "record", "measure", "value"),
     [
         ("classify", {"macro_f1": {"0.5": [0.25, 0.75]}}, "macro_f1", 0.5),
-        ("cluster", {"nmi": [0.25, 0.75]}, "nmi", 0.5),
-        ("link", {"auc": 0.75}, "auc", 0.75),
-        ("link", {"auc": 0.75}, "auc_own", None),
+        ("cluster", {"nmi": 0.5}, "nmi", 0.5),
+        ("link", {"scorer_auc": 0.75}, "scorer_auc", 0.75),
+        ("link", {"scorer_auc": 0.75}, "auc_of_cosines", None),
     ],
 )
 def test_a_run_has_one_value_of_a_measure(task, record, measure, value):

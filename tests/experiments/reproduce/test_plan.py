@@ -108,7 +108,8 @@ def nodes_in_test_sets(training, graph):
     """Return the nodes that a training's splits test, over all shares and splits."""
     labelled = np.flatnonzero(graph.labels != "")
     options = {"seed": training.seed} | training.scoring["classes"]
-    shares, _ = options.pop("train"), options.pop("C")
+    shares = options.pop("train")
+    assert (options.pop("C"), options.pop("as_they_are")) == (1.0, True)  # as in the paper
     return {
         int(node)
         for share in shares

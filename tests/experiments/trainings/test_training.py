@@ -24,6 +24,12 @@ def test_data_and_code_make_another_training(training):
     assert key_of(training(), fingerprint="00") != key_of(training())
 
 
+def test_scores_of_an_earlier_way_are_not_used_again(training, monkeypatch):
+    new = key_of(training())
+    monkeypatch.setattr("neural_brane.experiments.store.SCORES", 1)
+    assert key_of(training()) != new
+
+
 def test_a_default_spelt_out_and_the_parameters_of_a_run_make_no_other_training(training):
     same = key_of(training("neural-brane"))
     assert key_of(training("neural-brane", pooling="max")) == same

@@ -7,7 +7,7 @@ from itertools import groupby
 from pathlib import Path
 
 from neural_brane import __version__
-from neural_brane.experiments.page import Head, Section, listing, number, settings, table, text, write_page
+from neural_brane.experiments.page import CHOSEN, Head, Section, listing, number, settings, table, text, write_page
 from neural_brane.experiments.reproduce import results as judged
 from neural_brane.experiments.reproduce.figures import INK
 from neural_brane.experiments.reproduce.plan import COLUMNS, DEFAULT, RELEASED, counterpart
@@ -32,7 +32,7 @@ def signed(value: float) -> str:
 MEASURES = {  # output: {measure: heading}; "" stands for the share of training nodes
     "classification": {"macro_f1": ""},
     "clustering": {"nmi": "NMI", "purity": "purity", "ari": "ARI"},
-    "links": {"auc_of_cosines": "cosine", "auc": "regression", "auc_own": "own score"},
+    "links": {"auc_of_cosines": "cosine", "scorer_auc": "link scorer", "auc": "regression", "auc_own": "own score"},
 }
 
 
@@ -63,7 +63,8 @@ def score_table(results: Results, output: str) -> str:
         for dataset, some in groupby(place[0] for place in places)
     )
     top = f'<tr class="groups"><th></th>{groups}</tr>'
-    return table(heads, rows, look="scores", groups=top) if rows else ""
+    note = f"<p>{escape(CHOSEN)}</p>" if DEFAULT in there else ""
+    return table(heads, rows, look="scores", groups=top) + note if rows else ""
 
 
 def _score(one: Cell | None, top: Cell, starts_group: bool) -> str:
@@ -180,8 +181,8 @@ MARKS = {HOLDS: ("holds", "✓"), FAILS: ("fails", "✗"), INCONCLUSIVE: ("incon
 FIGURES = {
     "clustering": (
         "Clustering",
-        "k-means on the unscaled vectors, with the true number of classes. Scores are means over starts and runs; ± is "
-        "the standard deviation over runs. A vertical line marks the published score, if the paper prints one.",
+        "k-means on the unscaled vectors, with the true number of classes. Scores are means over runs; ± is the "
+        "standard deviation. A vertical line marks the published score, if the paper prints one.",
     ),
     "map": (
         "Maps",
@@ -212,9 +213,8 @@ DEFAULTS = (
 
 LINKS = (
     "A tenth of the edges is removed before training. The test is to tell these edges from as many pairs of nodes "
-    "without an edge; the table shows the area under the ROC curve. Three scores rank the pairs: the cosine of the two "
-    "vectors, logistic regression on their products, and the method's own score, if it has one. The paper has no "
-    "such table."
+    "without an edge; the table shows the area under the ROC curve for each score that ranks the pairs. The paper has "
+    "no such table."
 )
 DUELS = (
     "The released recipe against the best of the paper's competitors, and against the best attribute baseline. "
@@ -323,9 +323,10 @@ def _on_classes(results: Results) -> str:
     other = [f"{one} ({counterpart(one)})" for one in results.datasets("classification") if counterpart(one) != one]
     note = f" The difference has no colour if the paper used another version of the graph: {', '.join(other)}."
     return (
-        "Macro-F1 of logistic regression (C = 1, unscaled vectors), trained on a share of the nodes: the mean over "
-        "runs ± the standard deviation. In brackets is the published score, and below it the difference from it. The "
-        f"best score of each column is highlighted. {TUNED} marks parameters that a search found for this graph; "
+        "Macro-F1 of logistic regression (C = 1, vectors as they are, as in the paper), trained on a share of the "
+        "nodes: the mean over runs ± the standard deviation. In brackets is the published score, and below it the "
+        "difference from it. The best score of each column is highlighted. "
+        f"{TUNED} marks parameters that a search found for this graph; "
         f"other methods use their defaults or a recipe.{escape(note) if other else ''} Click a heading to sort."
     )
 
@@ -358,7 +359,7 @@ def _method_line(results: Results) -> str:
     return (
         "<p>Run k of every method has seed k and the same random splits. Labels are never used in training.</p>"
         f"<p>{tuned} Tuned methods are marked {TUNED}; the others have their defaults. Neural-Brane's recipes "
-        "are not tuned to a graph.</p>"
+        f"are the same for every graph. {CHOSEN}</p>"
         f"<p>{'<br>'.join(map(escape, machines))}</p>"
         f"<details><summary>Parameters of every method</summary>{parameters(results)}</details>"
         f"<details><summary>All {len(results.cells):,} numbers</summary>{everything(results)}</details>"

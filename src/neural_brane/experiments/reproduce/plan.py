@@ -119,7 +119,7 @@ class Scale:
     def scoring(self, *, mapped: bool) -> dict[str, Any]:
         """Return the scores of a training; `mapped` adds a 2-D map of its vectors."""
         return {
-            "classes": {"train": list(SHARES), "splits": self.splits, "C": 1.0, "tuning": TUNING},
+            "classes": {"train": list(SHARES), "splits": self.splits, "C": 1.0, "tuning": TUNING, "as_they_are": True},
             "clusters": {"starts": self.starts},
             "map": mapped,
         }

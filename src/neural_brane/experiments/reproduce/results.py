@@ -30,7 +30,7 @@ CLUSTERING = ("nmi", "purity", "ari")
 WITHOUT_SHARES = {  # output: measures that do not depend on the share of training nodes
     "clustering": CLUSTERING,
     "map": CLUSTERING,
-    "links": ("auc_of_cosines", "auc", "auc_own"),  # the last only for methods that score pairs themselves
+    "links": ("auc_of_cosines", "scorer_auc"),
     "convergence": ("loss",),
 }
 
@@ -51,7 +51,7 @@ class Cell:
     mean: float
     sd: float
     runs: int
-    values: list[float]  # one per run: the mean over its splits or starts
+    values: list[float]  # one per run: the mean over its splits
     seconds: float  # mean over runs of the seconds of a training
     peak_mb: float  # largest peak memory of a training process
     published: float | None
@@ -132,7 +132,7 @@ def _measures(output: str) -> list[tuple[str, float | None]]:
 
 
 def _cell(series: Series, records: list[Record], code: str, measure: str, train: float | None) -> Cell:
-    """Return the cell of one measure: per run the last loss, or the mean over splits or starts."""
+    """Return the cell of one measure: per run the last loss, or the mean over splits."""
     curve = []
     if measure == "loss":
         values = [float(record["loss"][-1]) for record in records]

@@ -147,15 +147,15 @@ export class Questions {
 
   // Summarise nodes: their labels, the edges among them, and typical attributes by the rule of `rank_typical` in Python.
   async summary(rows) {
-    const [{ attributes, holders, weights, label, total }, counted] = await Promise.all([this.known(), this.source.count(rows)]);
+    const [{ attributes, holders, label, total }, counted] = await Promise.all([this.known(), this.source.count(rows)]);
     const inside = new Map();
     for (const row of rows) inside.set(label.values[row], (inside.get(label.values[row]) ?? 0) + 1);
     const classes = [...inside].filter(([code]) => code < label.names.length);
     classes.sort(([one, a], [other, b]) => b - a || one - other);
     const typical = Array.from(counted.columns, (column, at) => {
-      const expected = rows.length * (holders[column] / total);
       const found = counted.found[at];
-      return { column, found, lift: found / expected, score: weights[column] * (found - Math.max(expected, 1)) };
+      const lift = (found * total) / (rows.length * holders[column]);
+      return { column, found, lift, score: found > 1 ? (found / rows.length) * Math.log(Math.max(lift, 1)) : 0 };
     }).filter(({ score }) => score > 0);
     typical.sort((one, other) => other.score - one.score || one.column - other.column);
     return {
