@@ -524,3 +524,7 @@ class NeuralBrane(InductiveEmbedder):
         triplets = len(losses) * settings["batches_per_epoch"] * settings["batch_size"]
         facts = {"triplets": triplets, "triplets_per_node": round(triplets / len(graph), 1), "loss": losses[-1]}
         return {"training": facts}
+
+    def score(self, pairs: Sequence[tuple[Any, Any]] | np.ndarray) -> np.ndarray:
+        """Return `score_links(pairs)`."""
+        return self.score_links(pairs)
