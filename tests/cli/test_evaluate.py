@@ -96,7 +96,7 @@ def test_missing_and_extra_nodes_are_reported(files):
         (["v.npz", "--labels", "same.txt"], "1 different label"),
         (["v.npz", "--labels", "same.txt", "--task", "clustering"], "1 different label"),
         (["v.npz", "--labels", "alone.txt"], "class 'lonely'"),
-        (["nan.npz", "--labels", "labels.txt"], "vector 4 holds NaN or infinity; give finite numbers, or remove it"),
+        (["nan.npz", "--labels", "labels.txt"], "vector 4 holds NaN or infinity in float32; give finite numbers"),
         (["nan.npz", "--labels", "labels.txt", "--task", "clustering"], "vector 4 holds NaN"),
         (["bare.npy", "--labels", "labels.txt"], "--ids"),
     ],

@@ -39,6 +39,7 @@ def test_a_table_of_edges_becomes_parts_that_info_describes(edges):
     assert (found["weights"], found["amounts"], found["ids"], found["first nodes"]) == (True, True, "string", [0, 1])
 
 
+@pytest.mark.filterwarnings("ignore:.*column 'often' and the direction:neural_brane.errors.ReadingWarning")
 def test_what_cannot_be_read_in_pieces_is_read_as_a_whole(edges):
     result = run("shard", "stdlib", "-o", "known", "--parts", 3)
     assert result.exit_code == 0, result.stderr

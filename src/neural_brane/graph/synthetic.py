@@ -70,7 +70,8 @@ def default_attributes(nodes: int, attributes_per_node: int = 20, classes: int =
 def _check(nodes: int, degree: int, attributes: int, attributes_per_node: int, classes: int, mixing: float) -> None:
     """Raise an error if the sizes are impossible or the graph does not fit in memory."""
     entries = nodes * (degree + attributes_per_node) + attributes
-    require_memory(ENTRY_BYTES * entries, f"a synthetic graph of {nodes:,}", "give fewer nodes or a smaller degree")
+    graph = f"a synthetic graph of {nodes:,} nodes"
+    require_memory(ENTRY_BYTES * entries, graph, "give fewer nodes or a smaller degree")
     for allowed, found, wanted in (
         (nodes >= 2, f"nodes is {nodes}", "at least 2"),
         (degree >= 1, f"degree is {degree}", "at least 1"),

@@ -8,6 +8,8 @@ import pytest
 from neural_brane.embedding import Embedding
 from neural_brane.explore.server import write_static
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*column 'kind' and the direction:neural_brane.errors.ReadingWarning")
+
 
 @pytest.fixture(params=["server", "file"])
 def opened(request, debian_view, serve, open_page, tmp_path_factory):
