@@ -83,7 +83,7 @@ def use_tensors(exchange: Exchange) -> dict[str, np.ndarray]:
     case = make_cases()["many rounds"]
     graph = OwnGraph(MemoryShards(case.graph, case.parts), exchange, case.most_rows)
     tables = OnRanks(OnTorch("cpu"), exchange)
-    product = HopProduct(factor_hops(graph, (1.0, 1.0, 1.0), link_weight=0.3), tables)
+    product = HopProduct(factor_hops(graph, (1.0, 1.0, 1.0), link_weight=0.3, centred=True), tables)
     values, vectors = leading_eigenvectors(product, 12, tables=tables, seed=7)
     return {"vectors": vectors, "values": values}
 

@@ -216,7 +216,7 @@ def score(made: Outcome, graph: AttributedGraph, scoring: Record, *, seed: int, 
         record["map"] = {"points": points.tolist(), "labels": np.asarray(graph.labels).tolist()}
     if (held_out := made.held_out) is not None:
         links = predict_links(made.embedding, held_out, similarity="cosine", seed=seed)
-        aucs = {"auc_of_cosines": links.auc, "scorer_auc": getattr(links, "scorer_auc", None)}
+        aucs = {"auc_of_cosines": links.auc, "scorer_auc": links.scorer_auc}
         record |= {name: round(value, DIGITS) for name, value in aucs.items() if value is not None}
     return record
 

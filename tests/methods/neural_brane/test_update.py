@@ -128,7 +128,7 @@ def test_scores_of_new_nodes_rank_their_neighbours_first(graph):
     links = graph.adjacency[~SEEN].tocoo()
     near = np.stack([links.row + 560, links.col], axis=1)
     far = np.stack([near[:, 0], np.random.default_rng(0).integers(0, 560, len(near))], axis=1)
-    assert (model.score(graph.ids[near]) > model.score(graph.ids[far])).mean() > 0.7
+    assert (model.score(graph.ids[near]) > model.score(graph.ids[far])).mean() > 0.6
 
 
 def test_the_widths_are_those_of_before(graph):
