@@ -86,6 +86,7 @@ SHARE, MOST = 0.1, 25_000  # edges to learn from: their share of all edges, and 
 FEWEST = 10  # with fewer edges to learn from, nothing is learned
 PLAIN = np.array([1 / 7] * 7 + [0.0] * 4)  # the weights of the features then
 NEAREST = 300  # candidates from each source
+HUBS = 0.01  # share of the nodes that are hubs, those with the most links
 REACH = 1_000_000  # neighbours of neighbours looked at for candidates
 
 Embed = Callable[[AttributedGraph, int, Callable[[], Any]], np.ndarray]  # from a graph, a seed and a reporter
@@ -152,10 +153,15 @@ class LinkScorer:
             return self.features(pairs) @ self.weights[:-1] + self.weights[-1]
 
     def rank(self, row: int, k: int, exclude: Iterable[int] = ()) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows of the k likeliest new neighbours of a node, and their scores; none is in `exclude`."""
+        """Return the rows of the k likeliest new neighbours of a node, and their scores; none is in `exclude`.
+
+        The hundredth of the nodes with the most links takes at most a third of the k places.
+        """
         rows = np.setdiff1d(self.candidates(row), np.fromiter(exclude, np.int64))
         scores = self.score(np.column_stack([np.full(len(rows), row), rows]))
-        best = np.argsort(-scores, kind="stable")[:k]
+        best = np.argsort(-scores, kind="stable")
+        hub = np.isin(rows[best], self._hubs[: int(HUBS * len(self.graph))])
+        best = best[~hub | (np.cumsum(hub) <= -(-k // 3))][:k]
         return rows[best], scores[best]
 
     def candidates(self, row: int) -> np.ndarray:
