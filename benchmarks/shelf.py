@@ -39,8 +39,8 @@ COSTS = {"processor_seconds": "seconds", "peak_mb": "MB"}
 
 def plan(graph: str, methods: list[str], runs: int) -> dict[str, list[Training]]:
     """Return the trainings of each method on a graph."""
-    classes = LARGE.get(graph, TASKS["classify"].scoring)
-    return {name: trainings(graph, name, {"device": "cpu"}, range(runs), classes) for name in methods}
+    predicted = LARGE.get(graph, TASKS["classify"].scoring)
+    return {name: trainings(graph, name, {"device": "cpu"}, range(runs), predicted) for name in methods}
 
 
 def compute(graph: str, options: argparse.Namespace, store: Store) -> dict[str, dict]:
