@@ -131,14 +131,17 @@ class Server:
 
     def serve(self) -> None:
         """Answer requests until Ctrl-C, or until another thread calls `stop`."""
-        self._runner.run(self._listen())
+        try:
+            self._runner.run(self._listen())
+        finally:
+            self._runner.close()  # here, because another thread may have a loop of its own
 
     def stop(self) -> None:
         """End `serve`."""
         self._loop.call_soon_threadsafe(self._stopping.set)
 
     def close(self) -> None:
-        """Close all connections and the port."""
+        """Close the port and what `serve` has left open."""
         self._runner.close()
         self.socket.close()
 
