@@ -15,7 +15,6 @@ import traceback
 import zlib
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from http.client import HTTPException, parse_headers
@@ -171,7 +170,7 @@ class Server:
         """Answer the requests of a connection until the browser closes it or is silent for too long."""
         writer.transport.set_write_buffer_limits(0)  # so that drain() waits until all is sent
         stays = True
-        with suppress(OSError):  # a lost connection, or a timeout
+        try:
             while stays:
                 async with asyncio.timeout(self.timeout):
                     first = await reader.read(1)
@@ -181,7 +180,10 @@ class Server:
                 async with asyncio.timeout(self.timeout):
                     writer.write(answer)
                     await writer.drain()
-        writer.transport.abort()
+        except OSError:  # a lost connection, or a timeout
+            pass
+        finally:  # the server may also end
+            writer.transport.abort()
 
     async def _answer(self, first: bytes, reader: asyncio.StreamReader) -> tuple[bytes, bool]:
         """Return the answer to a request with this first byte, and whether the connection stays open."""
