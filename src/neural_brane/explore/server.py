@@ -15,7 +15,6 @@ import traceback
 import zlib
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from http.client import HTTPException, parse_headers
@@ -131,14 +130,17 @@ class Server:
 
     def serve(self) -> None:
         """Answer requests until Ctrl-C, or until another thread calls `stop`."""
-        self._runner.run(self._listen())
+        try:
+            self._runner.run(self._listen())
+        finally:
+            self._runner.close()  # here, because another thread may have a loop of its own
 
     def stop(self) -> None:
         """End `serve`."""
         self._loop.call_soon_threadsafe(self._stopping.set)
 
     def close(self) -> None:
-        """Close all connections and the port."""
+        """Close the port and what `serve` has left open."""
         self._runner.close()
         self.socket.close()
 
@@ -168,7 +170,7 @@ class Server:
         """Answer the requests of a connection until the browser closes it or is silent for too long."""
         writer.transport.set_write_buffer_limits(0)  # so that drain() waits until all is sent
         stays = True
-        with suppress(OSError):  # a lost connection, or a timeout
+        try:
             while stays:
                 async with asyncio.timeout(self.timeout):
                     first = await reader.read(1)
@@ -178,7 +180,10 @@ class Server:
                 async with asyncio.timeout(self.timeout):
                     writer.write(answer)
                     await writer.drain()
-        writer.transport.abort()
+        except OSError:  # a lost connection, or a timeout
+            pass
+        finally:  # the server may also end
+            writer.transport.abort()
 
     async def _answer(self, first: bytes, reader: asyncio.StreamReader) -> tuple[bytes, bool]:
         """Return the answer to a request with this first byte, and whether the connection stays open."""
