@@ -7,7 +7,7 @@
 Measures: Macro-F1 of logistic regression (C = 1, vectors of one length, 10 splits) at 5 and at 50 % of the labelled
 nodes; NMI of k-means (best of 10 starts); AUC of a tenth of the edges, removed before a separate training, by the
 cosine and by all evidence; and seconds of a training. Every method has its defaults and 150 dimensions. Run k has seed
-k and the same splits for every method; torch methods have at most 3 runs, and debian-packages 1 with one split. Means
+k and the same splits for every method; torch methods and parts alone have at most 3 runs, and debian-packages 1 with one split. Means
 are over finished runs; a run that takes longer than --time-limit is not finished. The last table counts the finished
 runs.
 
@@ -39,6 +39,7 @@ MEASURES = {
     "macro_f1_5": "Macro-F1 at 5 %", "macro_f1": "Macro-F1 at 50 %", "nmi": "NMI", "cosine": "AUC by cosine",
     "link": "AUC by all evidence", "seconds": "seconds",
 }  # fmt: skip
+FEW_RUNS = 3
 FEW = "0.05"  # share of the labelled nodes in "macro_f1_5"
 DEFAULT, BASELINE, BEFORE = "neural-brane", "attributes", "before"
 PARTS: dict[str, dict] = {
@@ -91,7 +92,8 @@ def plan(options: argparse.Namespace) -> dict[tuple[str, str], list[Training]]:
         for name, changed in settings.items():
             method, parameters = (name, {}) if changed is None else (DEFAULT, changed)
             parameters = {"device": options.device} | parameters
-            runs = 1 if graph == "debian-packages" else min(options.runs, 3 if METHODS[method].extra else options.runs)
+            few = METHODS[method].extra or (options.parts and changed)
+            runs = 1 if graph == "debian-packages" else min(options.runs, FEW_RUNS if few else options.runs)
             first = UNREPORTED if options.choose else 0
             found[graph, name] = trainings(graph, method, parameters, range(first, first + runs), classes(graph))
     return found
