@@ -7,9 +7,9 @@
 Measures: Macro-F1 of logistic regression (C = 1, vectors of one length, 10 splits) at 5 and at 50 % of the labelled
 nodes; NMI of k-means (best of 10 starts); AUC of a tenth of the edges, removed before a separate training, by the
 cosine and by all evidence; and seconds of a training. Every method has its defaults and 150 dimensions. Run k has seed
-k and the same splits for every method; torch methods and parts alone have at most 3 runs, and debian-packages 1 with one split. Means
-are over finished runs; a run that takes longer than --time-limit is not finished. The last table counts the finished
-runs.
+k and the same splits for every method; torch methods and parts alone have at most 3 runs, and debian-packages 1 with
+one split. Means are over finished runs; a run that takes longer than --time-limit is not finished. The last table
+counts the finished runs.
 
 Finished trainings are kept in results/trainings/. --parts writes results/parts.json and keeps its row "before", which
 was measured in the same way with the default of October 2026, when it was not centred. Without --parts and --choose,
