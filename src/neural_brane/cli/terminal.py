@@ -317,6 +317,8 @@ def signals_as_errors() -> Iterator[None]:
     """Raise `Stopped` on signals that ask to stop, so that files are cleaned up as after Ctrl-C."""
 
     def stop(number: int, frame: FrameType | None) -> None:
+        if number != signal.SIGTERM:  # a closed terminal may send its signal twice
+            signal.signal(number, signal.SIG_IGN)
         raise Stopped(number)
 
     allowed = threading.current_thread() is threading.main_thread()

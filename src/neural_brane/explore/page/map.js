@@ -216,14 +216,19 @@ export class NodeMap {
     return [x + scale * this.x[row], y + rise * this.y[row]];
   }
 
+  // Return whether the renderer knows where nodes are on the screen.
+  get ready() {
+    return this.extremes && this.plot.get("isPointsDrawn");
+  }
+
   refresh() {
-    if (!this.extremes) return;
+    if (!this.ready) return;
     this.drawLines();
     this.placeNames();
   }
 
   drawLines() {
-    if (!this.extremes) return;
+    if (!this.ready) return;
     const { clientWidth: width, clientHeight: height } = this.frame;
     const density = window.devicePixelRatio || 1;
     if (this.lines.width !== Math.round(width * density) || this.lines.height !== Math.round(height * density)) {
