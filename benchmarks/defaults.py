@@ -6,7 +6,7 @@
 
 Measures: Macro-F1 of logistic regression at 50 % (liblinear, C = 1, unscaled vectors, 10 splits); NMI of k-means
 (10 starts); and AUC of a tenth of the edges, removed before a separate training, by the better of the vectors' cosine
-and the link scorer. Every method has its defaults and 150 dimensions. Run k has seed k and the
+and the method's own score, if it has one. Every method has its defaults and 150 dimensions. Run k has seed k and the
 same splits for every method; torch methods have at most 3 runs, and debian-packages 1. Means are over finished runs;
 a run that takes longer than --time-limit is not finished. The last table counts the finished runs.
 
