@@ -6,8 +6,8 @@ A tenth of the edges is held out, and Neural-Brane is fitted to the rest with it
 the ROC curve of the held-out edges against as many random pairs without an edge. Then ten links are suggested for nodes
 that lost an edge, at most --nodes of them. `recall` is the share of a node's lost links (at most ten) among the ten;
 `ndcg` counts a link the more the higher it stands. `all evidence` is the score of `suggest`, which looks at some
-candidates; the others rank all nodes: the cosine of Neural-Brane's vectors, its own score, the number of common
-neighbours, Adamic-Adar, resource allocation, and an inner product over 128 eigenvectors. Run k has seed k. Adds to
+candidates; the others rank all nodes: the cosine of Neural-Brane's vectors, the number of common neighbours,
+Adamic-Adar, resource allocation, and an inner product over 128 eigenvectors. Run k has seed k. Adds to
 results/links.json after every run, and skips runs that the file has; remove the file to start again.
 """
 
@@ -61,15 +61,13 @@ def rivals(scorer: LinkScorer, embedding) -> dict[str, Score]:
     links, unit = scorer.features.links, embedding.vectors / np.linalg.norm(embedding.vectors, axis=1, keepdims=True)
     places, inverse = scorer.features.places, scorer.features.inverse
     degrees = np.maximum(np.diff(links.indptr), 1)
-    found = {
+    return {
         "cosine": lambda pairs: np.einsum("ij,ij->i", *(unit[ends] for ends in pairs.T)),
-        "own score": lambda pairs: embedding.layer.score(embedding.vectors, pairs),
         "common neighbours": in_blocks(common(links, np.ones(len(degrees)))),
         "Adamic-Adar": in_blocks(common(links, 1 / np.log(np.maximum(degrees, 2)))),
         "resource allocation": in_blocks(common(links, 1 / degrees)),
         "eigenvectors": lambda pairs: np.einsum("ij,ij,j->i", *(places[ends] for ends in pairs.T), inverse),
     }
-    return found if embedding.layer is not None else found | {"own score": found["cosine"]}
 
 
 def lost_links(held_out: HeldOutEdges, most: int) -> dict[int, set[int]]:

@@ -29,7 +29,7 @@ def make_server(folder: Path) -> Server:
     lay_out(view, "pca")
     lay_out(view, "tsne")
     server = Server(view)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve, daemon=True).start()
     return server
 
 

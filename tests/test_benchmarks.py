@@ -171,7 +171,7 @@ def test_the_default_is_judged_beside_the_best_of_every_graph(script):
     assert sentences[3] == f"NMI: {best} 2 of 2 graphs."
 
 
-def test_links_are_judged_by_the_better_of_cosine_and_own_score(script):
+def test_links_are_judged_by_the_better_of_cosine_and_link_scorer(script):
     defaults = script("defaults")
     assert defaults._better([(0.8, 0.9), (0.8, 0.6)]) == [0.8, 0.8]
     assert defaults._better([(0.7, 0.9), (0.8, 0.7)]) == [0.9, 0.7]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.ids import as_ids, describe_unknown, locate, repeated
 from neural_brane.graph.lazy import pl
 from neural_brane.insight.groups import Clusters, find_clusters
-from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.progress import Reporter
 from neural_brane.search.exact import describe, find_rows, mean_vector, nearest_nodes, similarities, unknown
 
@@ -25,32 +24,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from neural_brane.search.index import Index
-
-
-BLOCK_PAIRS = 65_536  # pairs scored at a time
-
-
-class Layer(NamedTuple):
-    """A learned layer h(u) = max(0, W v(u) + b) on the vectors; the inner product of h(u) and h(v) scores a link."""
-
-    weight: np.ndarray  # (hidden, dim) float32
-    bias: np.ndarray  # (hidden,) float32
-
-    def score(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return the scores of pairs, (k,) float32; `rows` (k, 2) holds the two rows of `vectors` of each pair."""
-        scores = [np.empty(0, np.float32)]
-        with one_blas_thread():  # with more threads, the order of sums and so the last bits could change
-            for at in range(0, len(rows), BLOCK_PAIRS):
-                block = rows[at : at + BLOCK_PAIRS]
-                nodes, places = np.unique(block, return_inverse=True)
-                hidden = np.maximum(vectors[nodes] @ self.weight.T + self.bias, 0)
-                scores.append(inner_products(hidden, places.reshape(block.shape)))
-        return np.concatenate(scores)
-
-
-def inner_products(table: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the inner product of the two rows of each pair, (k,); `rows` is (k, 2)."""
-    return np.einsum("ij,ij->i", table[rows[:, 0]], table[rows[:, 1]])
 
 
 def find_pairs(ids: np.ndarray, pairs: Sequence[tuple[Any, Any]] | np.ndarray) -> np.ndarray:
@@ -80,9 +53,6 @@ class Embedding:
         Unique integers or strings, in the order of the vectors.
     provenance : dict
         The facts needed to make the vectors again: method, parameters, data and version. JSON must be able to hold it.
-    layer : Layer, optional
-        The layer that scores pairs of vectors, if the method learned one. Files in the formats .npz, .safetensors and
-        .h5ad keep it.
     made_from : array of shape (nodes,), optional
         The source of each vector, if some nodes were not in the training graph: "known", "attributes", "links",
         "attributes and links" or "nothing". Files in the formats .npz, .safetensors, .h5ad and .parquet keep it.
@@ -99,7 +69,6 @@ class Embedding:
     vectors: np.ndarray
     ids: np.ndarray
     provenance: dict[str, Any] = field(default_factory=dict)
-    layer: Layer | None = None
     made_from: np.ndarray | None = None
     _rows: dict[Any, int] = field(default_factory=dict, init=False, repr=False)  # filled at the first lookup
 
@@ -225,7 +194,7 @@ class Embedding:
         return build_index(self, **options)
 
     def centered(self) -> Self:
-        """Return the vectors minus their mean, without the layer, which scores only the vectors that it was learned on.
+        """Return the vectors minus their mean.
 
         >>> Embedding([[1, 0], [3, 2]], ["a", "b"]).centered().vectors.tolist()
         [[-1.0, -1.0], [1.0, 1.0]]
@@ -263,20 +232,6 @@ class Embedding:
             raise EmbeddingError(f"the frame has no column '{id}' for ids; set id to one of its columns ({first})")
         return cls(frame.drop(id).to_numpy(), frame[id].to_numpy())
 
-    def score(self, pairs: Sequence[tuple[Any, Any]] | np.ndarray) -> np.ndarray:
-        """Return the learned scores of links between pairs of ids, (k,) float32; only vectors with a layer have scores.
-
-        >>> layer = Layer(np.eye(2, dtype=np.float32), np.zeros(2, np.float32))
-        >>> e = Embedding([[1, 0], [2, 0], [0, 1]], [10, 20, 30], layer=layer)
-        >>> e.score([(10, 20), (10, 30)]).tolist()
-        [2.0, 0.0]
-        """
-        if self.layer is None:
-            raise EmbeddingError(
-                "these vectors have no layer that scores pairs; method neural-brane learns one, and .npz files keep it"
-            )
-        return self.layer.score(self.vectors, find_pairs(self.ids, pairs))
-
     def clusters(
         self,
         k: int | None = None,
@@ -312,8 +267,8 @@ class Embedding:
         'brane formats' and `neural_brane.files.vectors.formats.FORMATS` list the formats and what each keeps.
         """
         blocks = [self.vectors[at : at + BLOCK_ROWS] for at in range(0, len(self), BLOCK_ROWS)]
-        others: dict[str, Any] = {"provenance": self.provenance, "layer": self.layer, "made_from": self.made_from}
-        VectorFile(path).write(self.ids, blocks, dim=self.dim, **others)
+        file = VectorFile(path)
+        file.write(self.ids, blocks, dim=self.dim, provenance=self.provenance, made_from=self.made_from)
 
     @classmethod
     def load(cls, path: str | Path, ids: str | Path | None = None, *, mmap: bool = False, check: bool = True) -> Self:
@@ -336,18 +291,17 @@ class Embedding:
         if mmap and ids is not None:
             raise EmbeddingError(f"{path}: mmap=True reads .npz files, which contain their ids; leave out {ids}")
         table = map_vectors(path, check=check) if mmap else read_vectors(path, ids=ids)
-        layer = Layer(*table.layer) if table.layer else None
         if mmap and not check:
-            return cls._unchecked(*table[:3], layer, table.made_from)
+            return cls._unchecked(*table)
         try:
-            return cls(*table[:3], layer=layer, made_from=table.made_from)
+            return cls(*table)
         except EmbeddingError as error:
             raise EmbeddingError(f"{path}: {error}") from None
 
     def _select(self, rows: slice | np.ndarray) -> Self:
         """Return an embedding of some rows; the vectors of a slice are not copied."""
         made_from = None if self.made_from is None else self.made_from[rows]
-        return self._unchecked(self.vectors[rows], self.ids[rows], dict(self.provenance), self.layer, made_from)
+        return self._unchecked(self.vectors[rows], self.ids[rows], dict(self.provenance), made_from)
 
     @classmethod
     def _unchecked(cls, *values: Any) -> Self:

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from neural_brane.cli.app import app
-from neural_brane.embedding import Embedding, Layer
+from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, PartError
 from neural_brane.explore.opening import open_view
 from neural_brane.files.vectors import parts
@@ -31,15 +31,14 @@ def merged(tmp_path, small_graph, monkeypatch):
     monkeypatch.chdir(tmp_path)
     vectors = np.random.default_rng(0).normal(size=(12, 4))
     made_from = np.array(["links", "nothing"] * 6)
-    layer = Layer(np.eye(2, 4, dtype=np.float32), np.zeros(2, np.float32))
-    found = Embedding(vectors, small_graph.ids, {"method": "by hand", "parameters": {"seed": 5}}, layer, made_from)
+    found = Embedding(vectors, small_graph.ids, {"method": "by hand", "parameters": {"seed": 5}}, made_from)
     found.save("v.npz")
     small_graph.save("g.npz")
     return found
 
 
 def split(merged, kind):
-    known = {"provenance": merged.provenance, "layer": merged.layer, "made_from": merged.made_from}
+    known = {"provenance": merged.provenance, "made_from": merged.made_from}
     write_parts(Path("parts"), merged.ids, merged.vectors, parts=3, kind=kind, **known)
     return "parts"
 
@@ -57,7 +56,6 @@ def test_a_file_is_split_into_parts_that_load_as_the_file_does(merged, kind):
     np.testing.assert_array_equal(found.vectors, merged.vectors)
     np.testing.assert_array_equal(found.ids, merged.ids)
     np.testing.assert_array_equal(found.made_from, merged.made_from)
-    np.testing.assert_array_equal(found.layer.weight, merged.layer.weight)
     assert found.provenance == merged.provenance
     assert found.vectors.flags.writeable
 
@@ -109,7 +107,7 @@ def test_an_index_is_built_from_a_folder_and_asked(merged, folder):
 def test_info_tells_what_a_folder_holds(merged, folder):
     found = json.loads(done("info", folder, "--json"))
     assert (found["kind"], found["nodes"], found["dim"], found["parts"]) == ("vectors in parts", 12, 4, 3)
-    assert (found["method"], found["seed"], found["scores pairs"]) == ("by hand", 5, True)
+    assert (found["method"], found["seed"]) == ("by hand", 5)
     assert found["size"] == sum(about["bytes"] for about in open_parts(folder).files.values())
     assert done("info", folder).startswith("parts: vectors in parts, 12 x 4 (")
     assert "is a folder without a manifest" in brane("info", ".").stderr

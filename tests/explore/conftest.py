@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neural_brane.embedding import Embedding, Layer
+from neural_brane.embedding import Embedding
 from neural_brane.explore.opening import lay_out, open_view
 from neural_brane.explore.server import Server
 from neural_brane.explore.view import View
@@ -20,12 +20,11 @@ from neural_brane.graph import AttributedGraph
 
 @pytest.fixture
 def small_file(small_graph: AttributedGraph, tmp_path: Path) -> Path:
-    """Return vectors of the small graph, with a layer, in another order than the graph's nodes."""
+    """Return vectors of the small graph in another order than the graph's nodes."""
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(len(small_graph), 6)).astype(np.float32)
-    layer = Layer(rng.normal(size=(4, 6)).astype(np.float32), np.zeros(4, np.float32))
     path = tmp_path / "small.npz"
-    Embedding(vectors, small_graph.ids[::-1].copy(), layer=layer).save(path)
+    Embedding(vectors, small_graph.ids[::-1].copy()).save(path)
     return path
 
 

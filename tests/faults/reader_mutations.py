@@ -82,7 +82,7 @@ def write_files(folder: Path) -> dict[str, Callable[[Path], str]]:
         target.write(np.arange(8), [table], dim=3)
         readers |= {str(file.relative_to(folder)): partial(read_set, name=target.path.name) for file in target.files}
     for kind in ("npy", "parquet"):
-        write_parts(folder / kind, names, table, parts=2, kind=kind, layer=(np.eye(3), np.zeros(3)))
+        write_parts(folder / kind, names, table, parts=2, kind=kind)
         readers |= {
             f"{kind}/{file.name}": lambda path: attempt_vectors(path.parent) for file in (folder / kind).iterdir()
         }

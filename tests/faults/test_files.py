@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from neural_brane import load_model, read
 from neural_brane.cli.app import app
-from neural_brane.embedding import Embedding, Layer
+from neural_brane.embedding import Embedding
 from neural_brane.errors import BraneError, printable
 from neural_brane.files.graphs.formats import read_graph, write_graph
 from neural_brane.files.npz import COMMENT
@@ -26,9 +26,8 @@ FLIPS, CUTS = 1000, 300
 def vectors_of(path: Path) -> tuple[Any, ...]:
     """Return everything that a file of vectors contains, for comparison."""
     read = Embedding.load(path)
-    layer = read.layer and tuple(part.tobytes() for part in read.layer)
     made_from = None if read.made_from is None else read.made_from.tolist()
-    return read.vectors.shape, read.vectors.tobytes(), read.ids.tolist(), read.provenance, layer, made_from
+    return read.vectors.shape, read.vectors.tobytes(), read.ids.tolist(), read.provenance, made_from
 
 
 def digest_of(path: Path) -> str:
@@ -37,10 +36,9 @@ def digest_of(path: Path) -> str:
 
 def write_vectors(path: Path) -> None:
     rng = np.random.default_rng(0)
-    layer = Layer(rng.normal(size=(3, 4)).astype(np.float32), np.ones(3, np.float32))
     ids = [f"módulo {row}" for row in range(12)]
     table = rng.normal(size=(12, 4)).astype(np.float32)
-    Embedding(table, ids, {"method": "attributes"}, layer, np.array(["known", "links", "nothing"] * 4)).save(path)
+    Embedding(table, ids, {"method": "attributes"}, np.array(["known", "links", "nothing"] * 4)).save(path)
 
 
 @pytest.fixture(

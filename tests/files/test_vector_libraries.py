@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from neural_brane.embedding import Embedding, Layer
+from neural_brane.embedding import Embedding
 
 IDS = ["ann", "bob", "çelik", "d'or", "eve", "fay", "gus", "hal"]
 
@@ -17,9 +17,8 @@ IDS = ["ann", "bob", "çelik", "d'or", "eve", "fay", "gus", "hal"]
 def vectors() -> Embedding:
     """Return vectors with everything that an embedding can contain."""
     rng = np.random.default_rng(3)
-    layer = Layer(rng.normal(size=(2, 5)).astype(np.float32), np.ones(2, np.float32))
     table = rng.normal(size=(8, 5)).astype(np.float32)
-    return Embedding(table, IDS, {"method": "by hand"}, layer, np.array(["known", "links"] * 4))
+    return Embedding(table, IDS, {"method": "by hand"}, np.array(["known", "links"] * 4))
 
 
 @pytest.mark.parametrize("binary", [False, True])
@@ -99,7 +98,6 @@ def test_safetensors_reads_and_writes_them(vectors, tmp_path):
     vectors.save(tmp_path / "v.safetensors")
     found = library.load_file(tmp_path / "v.safetensors")
     np.testing.assert_array_equal(found["embeddings"], vectors.vectors)
-    np.testing.assert_array_equal(found["layer_weight"], vectors.layer.weight)
     assert json.loads(found["ids"].tobytes()) == IDS
     library.save_file({"weight": found["embeddings"]}, tmp_path / "w.safetensors", {"format": "pt"})
     again = Embedding.load(tmp_path / "w.safetensors")

@@ -45,8 +45,7 @@ def write_part(folder, rows, *blocks):
 @pytest.mark.parametrize("ids", [np.arange(13) * 7 - 20, np.array(UNUSUAL)], ids=["integers", "strings"])
 def test_parts_are_read_as_they_were_written(tmp_path, kind, ids):
     vectors = numbers()
-    layer = (np.eye(3, dtype=np.float32), np.zeros(3, np.float32))
-    found = open_parts(write(tmp_path / "v", ids, vectors, kind=kind, provenance={"method": "m"}, layer=layer))
+    found = open_parts(write(tmp_path / "v", ids, vectors, kind=kind, provenance={"method": "m"}))
     assert (found.nodes, found.dim, len(found), found.provenance) == (13, 3, 13, {"method": "m"})
     assert found.bounds.tolist() == [0, 5, 5, 12, 13]
     np.testing.assert_array_equal(found.vectors[:], vectors)
@@ -59,7 +58,6 @@ def test_parts_are_read_as_they_were_written(tmp_path, kind, ids):
     np.testing.assert_array_equal(found.vectors[3:9], vectors[3:9])
     assert found.ids.find(ids[[12, 5, 0]]).tolist() == [12, 5, 0]
     assert found.ids.find(np.array(["absent"])).tolist() == [-1]
-    np.testing.assert_array_equal(found.layer[0], layer[0])
     found.check()
 
 
@@ -88,8 +86,8 @@ def test_made_from_is_kept(tmp_path, kind):
 
 
 def test_a_new_set_of_parts_replaces_an_older_one(tmp_path):
-    write(tmp_path, np.arange(13), numbers(), kind="parquet", layer=(np.eye(3), np.zeros(3)))
-    mine = ["layer.txt", "notes.txt", "part-00007.npy"]
+    write(tmp_path, np.arange(13), numbers(), kind="parquet")
+    mine = ["notes.txt", "part-00007.npy"]
     for name in mine:
         (tmp_path / name).write_text("mine")
     write_part(tmp_path, 13, (np.arange(13), numbers()))  # this set never gets its manifest
@@ -173,7 +171,7 @@ def test_parts_that_do_not_fit_together_are_refused(tmp_path):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_opening_names_a_file_that_is_missing_or_has_the_wrong_size(tmp_path, kind):
-    write(tmp_path, np.arange(13), numbers(), kind=kind, layer=(np.eye(3), np.zeros(3)))
+    write(tmp_path, np.arange(13), numbers(), kind=kind)
     for path in sorted(tmp_path.iterdir()):
         if path.name == "manifest.json":
             continue
@@ -189,7 +187,7 @@ def test_opening_names_a_file_that_is_missing_or_has_the_wrong_size(tmp_path, ki
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_changed_byte_is_found_by_the_check_and_before_polars_reads_it(tmp_path, kind):
-    write(tmp_path, np.arange(13), numbers(), kind=kind, layer=(np.eye(3), np.zeros(3)))
+    write(tmp_path, np.arange(13), numbers(), kind=kind)
     for path in sorted(tmp_path.iterdir()):
         if path.name == "manifest.json":
             continue

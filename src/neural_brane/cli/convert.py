@@ -51,7 +51,7 @@ def convert(
         with counting("writing") as report:
             write_blocks(file, vectors, loaded, report=Meter(report, len(loaded), "vectors").advance)
         echo(f"wrote {len(loaded):,} x {loaded.dim} vectors to {output}")
-        if lost := file.lost(loaded.provenance, loaded.layer, loaded.made_from):
+        if lost := file.lost(loaded.provenance, loaded.made_from):
             echo(f"this format cannot store {', '.join(lost)}; .npz stores everything", err=True)
         if usage := file.usage(loaded.ids, loaded.dim):
             echo(usage)
@@ -59,7 +59,7 @@ def convert(
     check_space(output / "part", len(loaded) * (4 * loaded.dim + loaded.ids.dtype.itemsize), ParameterError)
     with counting("writing parts") as report:
         meter = Meter(report, len(loaded), "vectors")
-        known: dict[str, Any] = {"provenance": loaded.provenance, "layer": loaded.layer, "made_from": loaded.made_from}
+        known: dict[str, Any] = {"provenance": loaded.provenance, "made_from": loaded.made_from}
         write_parts(output, loaded.ids, loaded.vectors, parts=parts, kind=part_format, report=meter.advance, **known)
     echo(f"wrote {len(loaded):,} x {loaded.dim} vectors to {output}, in {parts} {'part' if parts == 1 else 'parts'}")
 

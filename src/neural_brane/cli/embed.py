@@ -217,7 +217,7 @@ def learn(model: Embedder, graph: AttributedGraph, results: Results, labels: np.
         if results.save_model is not None:
             model.save(results.save_model)
         if file is not None:
-            file.write(graph.ids, model.blocks, dim=model.dim, provenance=model.provenance(), layer=model.layer_)
+            file.write(graph.ids, model.blocks, dim=model.dim, provenance=model.provenance())
     results.report(graph.ids, model.dim)
 
 

@@ -343,7 +343,6 @@ def show_links(result: LinkPrediction, title: str) -> None:
     found = {
         result.similarity: (result.auc, result.average_precision),
         "all evidence": (result.scorer_auc, result.scorer_average_precision),
-        "own score": (result.own_auc, result.own_average_precision),
     }
     rows = [(name, *("none" if one is None else f"{one:.4f}" for one in pair)) for name, pair in found.items()]
     show_table(("links scored by", "AUC", "average precision"), rows, title=title)

@@ -168,8 +168,6 @@ class LinkPrediction(Result):
     average_precision: float
     scorer_auc: float | None  # by a regression over the vectors and the graph; None with too few pairs for its folds
     scorer_average_precision: float | None
-    own_auc: float | None  # by the method's own score; None if it has none
-    own_average_precision: float | None
     positives: int
     negatives: int
     missing: int  # nodes without a vector, which get a vector of zeros
@@ -185,7 +183,6 @@ def predict_links(
     similarity: str = "dot",
     seed: int = 0,
     allow_missing: bool = False,
-    own: np.ndarray | None = None,
     progress: Reporter | None = None,
 ) -> LinkPrediction:
     """Return how well vectors rank held-out edges above pairs without an edge: ROC AUC and average precision.
@@ -193,7 +190,6 @@ def predict_links(
     Pairs are ranked by the similarity of their vectors, and by all evidence: a logistic regression over `PairFeatures`,
     which are made of the vectors, common neighbours, eigenvectors and degrees in the training graph. No training has
     seen the pairs, so the regression learns from four fifths of them to score the last. All methods are treated alike.
-    A method's own score is reported too; do not compare methods by it, because most have none.
 
     Parameters
     ----------
@@ -206,8 +202,6 @@ def predict_links(
         Similarity of two vectors; with "distance", nearer vectors are more similar.
     allow_missing : bool
         Give nodes without a vector a vector of zeros; by default they raise an error.
-    own : numpy.ndarray, optional
-        The method's own scores of all positives and then all negatives; by default those of the embedding's layer.
     seed, progress
         As in `classify`.
 
@@ -234,11 +228,8 @@ def predict_links(
         if len(held_out.positives) >= FOLDS:
             scored = _rank(truth, _cross_validate(PairFeatures(table, held_out.graph, seed=seed)(pairs), truth, seed))
         meter.advance()
-        if own is None and isinstance(vectors, Embedding) and vectors.layer is not None:
-            own = vectors.layer.score(table, pairs)
-    own_auc, own_precision = (None, None) if own is None else _rank(truth, own)
     counts = (len(held_out.positives), len(held_out.negatives), missing, extra)
-    return LinkPrediction(similarity, *similar, *scored, own_auc, own_precision, *counts, verified, seed)
+    return LinkPrediction(similarity, *similar, *scored, *counts, verified, seed)
 
 
 def _align(vectors: Embedding | np.ndarray, held_out: HeldOutEdges, allow_missing: bool) -> tuple[np.ndarray, int, int]:

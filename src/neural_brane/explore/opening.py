@@ -58,7 +58,7 @@ def open_runs(sources: Sequence[Source]) -> tuple[np.ndarray, list[Run]]:
         vectors = embedding.vectors
         if not np.array_equal(ids, embedding.ids):
             vectors = vectors[_matched(str(sources[0]), str(source), ids, embedding.ids)]
-        runs.append(Run(name, vectors, layer=embedding.layer, path=path, model=model))
+        runs.append(Run(name, vectors, path=path, model=model))
     return ids, runs
 
 

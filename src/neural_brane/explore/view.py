@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from neural_brane.embedding import Layer
 from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.explore.layout import fit_square
 from neural_brane.graph import AttributedGraph
@@ -140,8 +139,6 @@ class Run:
         The name in the page.
     vectors : ndarray (nodes, dim) float32
         The vectors in the order of the nodes.
-    layer : Layer, optional
-        Scores links by the vectors, if the method has learned such a layer.
     path : Path, optional
         The file of the vectors; their t-SNE is saved beside it.
     model : Embedder, optional
@@ -151,7 +148,6 @@ class Run:
     name: str
     vectors: np.ndarray
     _: KW_ONLY
-    layer: Layer | None = None
     path: Path | None = None
     model: Embedder | None = None
 
@@ -182,19 +178,15 @@ class Run:
         return self.points[layout]
 
     def nearest(self, rows: np.ndarray, k: int) -> dict[str, np.ndarray]:
-        """Return the `k` nearest nodes of each row, their cosines and, if there is a layer, its scores of the links."""
+        """Return the `k` nearest nodes of each row and their cosines."""
         with self._lock:
             near = self._search.nearest(self.vectors[rows], k, rows)
         width = near.rows.shape[1]
-        answer = {
+        return {
             "start": (np.arange(len(rows) + 1) * width).astype(np.uint32),
             "rows": near.rows.ravel().astype(np.uint32),
             "cosines": near.cosines.ravel(),
         }
-        if self.layer is not None:
-            pairs = np.stack([np.repeat(rows, width), near.rows.ravel()], axis=1)
-            answer["scores"] = self.layer.score(self.vectors, pairs)
-        return answer
 
     def clusters(self, nodes: Nodes) -> tuple[list[str], np.ndarray]:
         """Divide the directions of the vectors into clusters; return their names and the cluster of each node."""
@@ -347,12 +339,10 @@ class View:
         return self.runs[0].clusters(self.nodes)
 
     def alike(self, one: int, other: int) -> Answer:
-        """Return the cosine of two nodes in each run, and the first run's score of a link between them."""
+        """Return the cosine of two nodes in each run."""
         pair = self._checked(np.array([one, other]))
         cosines = [cosines_of_pairs(run.vectors[pair[:1]], run.vectors[pair[1:]]).tolist()[0] for run in self.runs]
-        layer = self.runs[0].layer
-        score = None if layer is None else float(layer.score(self.runs[0].vectors[pair], np.array([[0, 1]]))[0])
-        return {"cosines": cosines, "score": score}
+        return {"cosines": cosines}
 
     def reasons(self, row: int, run: int = 0) -> Answer:
         """Return the reasons for a node's vector and the links that the model suggests; empty without a model."""

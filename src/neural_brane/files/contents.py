@@ -70,7 +70,6 @@ def identify_file(path: str | Path) -> Contents:
             raise BraneError(f"{path}: is a folder without a manifest; name a file inside it")
         parts = open_parts(path)
         facts = {"nodes": parts.nodes, "dim": parts.dim, "parts": len(parts.bounds) - 1, "format": parts.kind}
-        facts |= {"scores pairs": True} if parts.layer is not None else {}
         made = {name: one for name, one in _provenance_facts(parts.provenance).items() if one is not None}
         return Contents(path, "vectors in parts", parts.manifest.size, facts | made)
     with path.open("rb") as file:
@@ -152,8 +151,7 @@ def _identify_npz(path: Path) -> tuple[str, Facts]:
     if "vectors" in shapes and len(shapes["vectors"]) == 2:
         provenance = read("provenance")
         made = _provenance_facts(_json(None if provenance is None else provenance.item()))
-        scores = "layer_weight" in shapes or None
-        return "vectors", {"nodes": shapes["vectors"][0], "dim": shapes["vectors"][1], "scores pairs": scores} | made
+        return "vectors", {"nodes": shapes["vectors"][0], "dim": shapes["vectors"][1]} | made
     if all(name in shapes for name in PAIRS):
         counts = {name: shapes[name][0] for name in ("positives", "negatives")}
         edges = {"nodes": shapes["ids"][0], "edges to train on": shapes["training"][0]}

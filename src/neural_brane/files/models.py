@@ -115,9 +115,9 @@ def unpack(packed: Any, arrays: Arrays, holds: Mapping[str, Any]) -> Any:
             return tuple(again(value) for value in content)
         case "type":
             fields, expected = packed["fields"], holds[content]._fields
-            if fields.keys() != set(expected):
-                raise ValueError(f"{content} with {', '.join(fields)}, not {', '.join(expected)}")
-            return holds[content](**{name: again(value) for name, value in fields.items()})
+            if lacking := set(expected) - fields.keys():
+                raise ValueError(f"{content} without {', '.join(lacking)}")
+            return holds[content](**{name: again(fields[name]) for name in expected})  # earlier versions had more
     raise KeyError(kind)
 
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple, Self, cast
 import numpy as np
 
 from neural_brane import __version__
-from neural_brane.embedding import Embedding, Layer, find_pairs
+from neural_brane.embedding import Embedding, find_pairs
 from neural_brane.errors import (
     GraphError,
     IgnoredAmountsWarning,
@@ -140,7 +140,6 @@ class Fitted:
         self.updated, self.labels_known = updated, known
         self.settings, self.seed = method.get_params(deep=False), method.seed
         self.n_features_in = int(graph.attributes.shape[1])
-        self.layer: Layer | None = getattr(learned, "layer", None)  # scores pairs; None if the method learns no score
         self.link_weights: np.ndarray | None = None  # those of `link_scorer`, once it is made
         self._link_scorer: LinkScorer | None = None
 
@@ -148,7 +147,7 @@ class Fitted:
     def embedding(self) -> Embedding:
         """The vectors with the ids of their nodes and their provenance, made once."""
         vectors = stack(self.blocks(), len(self.graph), self.method.dim)
-        return Embedding(vectors, self.graph.ids, self.provenance(), self.layer)
+        return Embedding(vectors, self.graph.ids, self.provenance())
 
     @cached_property
     def reasons(self) -> Reasons | None:
@@ -610,7 +609,7 @@ class InductiveEmbedder(Embedder):
             vectors[new.rows] = require_bounded(fitted.method._place(fitted, new), fitted.method)
             made_from[new.rows] = new.made_from
         provenance = fitted.provenance() | {"transformed": summarise(graph)}
-        return as_given(self, given, Embedding(vectors, graph.ids, provenance, fitted.layer, made_from), fitted.graph)
+        return as_given(self, given, Embedding(vectors, graph.ids, provenance, made_from), fitted.graph)
 
     def _check_transforms(self, fitted: Fitted) -> None:
         """Raise an error if new nodes cannot be embedded with what was learned."""

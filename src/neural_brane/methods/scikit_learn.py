@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 from collections import OrderedDict
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -13,14 +12,14 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.metrics import roc_auc_score
 
-from neural_brane.embedding import Embedding, find_pairs, inner_products
+from neural_brane.embedding import Embedding, find_pairs
 from neural_brane.errors import GraphError, ParameterError, not_fitted
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.convert import as_graph
 from neural_brane.graph.ids import as_ids, locate
-from neural_brane.linalg.weights import unit_rows
 from neural_brane.methods import METHODS
 from neural_brane.methods.base import Embedder
+from neural_brane.search.exact import cosines_of_pairs
 
 __all__ = ["NodeEmbedder", "link_scorer"]
 KEPT = 8  # fitted methods that a process keeps
@@ -123,12 +122,11 @@ class NodeEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return tags
 
 
-def link_scorer(by: str = "own") -> Callable[..., float]:
-    """Return a function for `scoring=` that scores how well a NodeEmbedder predicts links, by the area under the ROC.
+def link_scorer() -> Callable[..., float]:
+    """Return a function for `scoring=`: the area under the ROC curve of the cosines of a NodeEmbedder's vectors.
 
     In cross-validation, X is pairs of ids and y is 1 for a link, 0 for none. A link that is an edge of the embedder's
-    graph raises an error; `HeldOutEdges.labelled_pairs` gives pairs that are not in its graph. by: "own" for the
-    method's own score of a pair, or "cosine".
+    graph raises an error; `HeldOutEdges.labelled_pairs` gives pairs that are not in its graph.
 
     Examples
     --------
@@ -137,16 +135,14 @@ def link_scorer(by: str = "own") -> Callable[..., float]:
     >>> from neural_brane.evaluate import hold_out_edges
     >>> held_out = hold_out_edges(load("stdlib"))
     >>> embedder = NodeEmbedder(held_out.graph, Attributes(dim=16, seed=0))
-    >>> scores = cross_val_score(embedder, *held_out.labelled_pairs(), cv=3, scoring=link_scorer("cosine"))
+    >>> scores = cross_val_score(embedder, *held_out.labelled_pairs(), cv=3, scoring=link_scorer())
     >>> bool(scores.mean() > 0.6)
     True
     """
-    if by not in ("own", "cosine"):
-        raise ParameterError(f"by={by!r} makes no sense; give own or cosine")
-    return partial(_score_links, by=by)  # Worker processes can receive it.
+    return _score_links
 
 
-def _score_links(estimator: NodeEmbedder, X: Any, y: Any, *, by: str) -> float:
+def _score_links(estimator: NodeEmbedder, X: Any, y: Any) -> float:
     """Return the area under the ROC curve over pairs X with the truth y."""
     graph, embedding = estimator.method_.graph_, estimator.embedding_
     pairs, truth = find_pairs(embedding.ids, X), np.asarray(y)
@@ -154,9 +150,7 @@ def _score_links(estimator: NodeEmbedder, X: Any, y: Any, *, by: str) -> float:
     if seen := int(np.count_nonzero(graph.adjacency[links[:, 0], links[:, 1]])):
         advice = "give NodeEmbedder a graph without them, such as hold_out_edges(graph).graph"
         raise GraphError(f"{seen:,} of the {len(links):,} links to predict are edges of the embedder's graph; {advice}")
-    if by == "own":
-        return float(roc_auc_score(truth, embedding.score(X)))
-    return float(roc_auc_score(truth, inner_products(unit_rows(embedding.vectors), pairs)))
+    return float(roc_auc_score(truth, cosines_of_pairs(*embedding.vectors[pairs.T])))
 
 
 def _train(method: Embedder, graph: AttributedGraph) -> Embedder:

@@ -144,6 +144,14 @@ def test_a_file_names_nothing_that_its_method_does_not_declare(saved, name):
         load_model(saved[1])
 
 
+def test_a_field_that_an_earlier_version_had_is_ignored_and_a_lacking_one_named(saved):
+    rewrite(saved[1], lambda about, arrays: about["learned"]["fields"].update(layer={"type": "layer", "fields": {}}))
+    np.testing.assert_array_equal(load_model(saved[1]).embedding_.vectors, saved[0].embedding_.vectors)
+    rewrite(saved[1], lambda about, arrays: about["learned"]["fields"].pop("values"))
+    with pytest.raises(ModelError, match=r"m\.brane: .* neural-brane without values"):
+        load_model(saved[1])
+
+
 def test_rows_that_lead_beyond_a_table_are_refused(saved):
     def lead_astray(about, arrays):
         bag = about["learned"]["fields"]["part"]["fields"]["bags"]["tuple"][0]["fields"]["indices"]["array"]

@@ -32,7 +32,7 @@ def signed(value: float) -> str:
 MEASURES = {  # output: {measure: heading}; "" stands for the share of training nodes
     "classification": {"macro_f1": ""},
     "clustering": {"nmi": "NMI", "purity": "purity", "ari": "ARI"},
-    "links": {"auc_of_cosines": "cosine", "scorer_auc": "link scorer", "auc": "regression", "auc_own": "own score"},
+    "links": {"auc_of_cosines": "cosine", "scorer_auc": "link scorer", "auc": "regression"},
 }
 
 

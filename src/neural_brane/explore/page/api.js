@@ -81,10 +81,7 @@ class FileSource {
     const { runs } = await this.get("about");
     const lists = await Promise.all(runs.map((_, run) => this.lists("nearest", [one], { run })));
     const places = lists.map((nearest) => nearest.rows.indexOf(other));
-    return {
-      cosines: lists.map((nearest, run) => nearest.cosines[places[run]] ?? null),
-      score: lists[0].scores?.[places[0]] ?? null,
-    };
+    return { cosines: lists.map((nearest, run) => nearest.cosines[places[run]] ?? null) };
   }
 
   reasons = async () => ({});

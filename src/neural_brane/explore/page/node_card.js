@@ -58,7 +58,6 @@ function attributes(card, on) {
 }
 
 function nearestTable(nearest, run, on) {
-  const scored = nearest.some((node) => node.score !== null && node.score !== undefined);
   return [
     el("h3", {}, run ? ["Nearest in ", name(run, "")] : "Nearest nodes"),
     el(
@@ -69,7 +68,6 @@ function nearestTable(nearest, run, on) {
         {},
         el("th", {}, "node"),
         el("th", { title: "cosine of the two vectors: 1 if they have the same direction" }, "cosine"),
-        scored ? el("th", { title: "score of a link by the method: the higher, the likelier" }, "link score") : null,
         el("th", {}, ""),
       ),
       nearest.map((node) =>
@@ -78,7 +76,6 @@ function nearestTable(nearest, run, on) {
           { data: { row: node.row } },
           el("td", {}, link(node, on), node.linked ? el("span", { class: "quiet", title: "a neighbour in the graph" }, " •") : null),
           el("td", {}, figure(node.cosine)),
-          scored ? el("td", {}, figure(node.score)) : null,
           el("td", {}, compare(node, on)),
         ),
       ),
@@ -158,7 +155,7 @@ export function showPair(pair, runs, on) {
       el("button", { type: "button", class: "plain", onclick: on.close, "aria-label": "close the comparison" }, "✕"),
     ),
     el("p", {}, link(one, on), " and ", link(other, on), pair.linked ? " are linked" : " are not linked"),
-    el("p", { id: "pair-alike" }, `cosine: ${alike.join(", ")}`, pair.score === null ? "" : ` · link score ${figure(pair.score)}`),
+    el("p", { id: "pair-alike" }, `cosine: ${alike.join(", ")}`),
     el("h3", {}, `Attributes in common (${count(pair.attributes.length)})`),
     pair.attributes.length
       ? el("div", { class: "tags", id: "pair-attributes" }, pair.attributes.map((word) => el("span", { class: "tag" }, name(word))))

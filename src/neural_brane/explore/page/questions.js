@@ -106,8 +106,8 @@ export class Questions {
       attribute_total: had.columns.length,
       neighbours: Array.from(links.rows.slice(0, MOST_NEIGHBOURS), (other, at) => ({ ...known.brief(other), weight: links.weights[at] })),
       neighbour_total: links.rows.length,
-      nearest: nearest.map(({ rows, cosines, scores }) =>
-        Array.from(rows, (other, at) => ({ ...known.brief(other), cosine: cosines[at], score: scores?.[at] ?? null, linked: linked.has(other) })),
+      nearest: nearest.map(({ rows, cosines }) =>
+        Array.from(rows, (other, at) => ({ ...known.brief(other), cosine: cosines[at], linked: linked.has(other) })),
       ),
     };
   }

@@ -18,11 +18,10 @@ from neural_brane.files import vectors
 from neural_brane.files.reading import check_file
 from neural_brane.files.storage import atomic_together, check_space, check_target, check_writable, exists
 from neural_brane.files.vectors.parts import StoredColumn, as_finite, finite_blocks, open_parts, read_whole
-from neural_brane.files.vectors.table import MADE_FROM, PROVENANCE, SCORES, Content, VectorFormat, VectorTable
+from neural_brane.files.vectors.table import MADE_FROM, PROVENANCE, Content, VectorFormat, VectorTable
 from neural_brane.graph.ids import as_ids
 
-LOST = {PROVENANCE: "the provenance", SCORES: "the layer that scores pairs"}
-LOST |= {MADE_FROM: "what each vector was made from"}
+LOST = {PROVENANCE: "the provenance", MADE_FROM: "what each vector was made from"}
 
 
 def find_formats() -> dict[str, VectorFormat]:
@@ -80,14 +79,9 @@ class VectorFile:
         """Return advice on how to load or view the file in another program; "" for most formats."""
         return self._format.usage(self.path, ids, dim)
 
-    def lost(
-        self,
-        provenance: dict[str, Any] | None,
-        layer: tuple[np.ndarray, np.ndarray] | None = None,
-        made_from: np.ndarray | StoredColumn | None = None,
-    ) -> list[str]:
+    def lost(self, provenance: dict[str, Any] | None, made_from: np.ndarray | StoredColumn | None = None) -> list[str]:
         """Return descriptions of the given things that the format cannot keep."""
-        given = {PROVENANCE: bool(provenance), SCORES: layer is not None, MADE_FROM: made_from is not None}
+        given = {PROVENANCE: bool(provenance), MADE_FROM: made_from is not None}
         return [LOST[name] for name, present in given.items() if present and name not in self._format.keeps]
 
     def check_ids(self, ids: np.ndarray | StoredColumn) -> None:
@@ -114,7 +108,6 @@ class VectorFile:
         *,
         dim: int,
         provenance: dict[str, Any] | None = None,
-        layer: tuple[np.ndarray, np.ndarray] | None = None,
         made_from: np.ndarray | StoredColumn | None = None,
     ) -> None:
         """Write the file; it appears only when it is complete.
@@ -130,7 +123,7 @@ class VectorFile:
             The vectors in the order of `ids`, some rows at a time.
         dim : int
             The number of columns.
-        provenance, layer, made_from : optional
+        provenance, made_from : optional
             As in `Embedding`, if the format keeps them; `lost` lists what it cannot keep.
         """
         ids = ids if isinstance(ids, StoredColumn) else as_ids(ids, error=EmbeddingError)
@@ -139,7 +132,7 @@ class VectorFile:
 
         def write(path: Path, form: VectorFormat) -> None:
             checked = _check_blocks(blocks() if callable(blocks) else blocks, len(ids), dim)
-            _write(path, form, Content(ids, checked, dim, text, layer, made_from))
+            _write(path, form, Content(ids, checked, dim, text, made_from))
 
         try:
             write(self.path, self._format)
@@ -259,5 +252,4 @@ def write_blocks(file: VectorFile, source: Path, found: Any, *, report: Callable
             if report is not None:
                 report(len(block))
 
-    others: dict[str, Any] = {"provenance": found.provenance, "layer": found.layer, "made_from": found.made_from}
-    file.write(found.ids, blocks, dim=found.dim, **others)
+    file.write(found.ids, blocks, dim=found.dim, provenance=found.provenance, made_from=found.made_from)

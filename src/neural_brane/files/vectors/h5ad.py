@@ -19,7 +19,7 @@ from neural_brane.files.reading import DAMAGE, check_file
 from neural_brane.files.trial import why_unreadable
 from neural_brane.files.vectors import table as shared
 from neural_brane.files.vectors.parts import StoredColumn
-from neural_brane.files.vectors.table import LAYER, MARK, Content, VectorFormat, VectorTable, parse_ids, unreadable
+from neural_brane.files.vectors.table import MARK, Content, VectorFormat, VectorTable, parse_ids, unreadable
 from neural_brane.graph.memory import require_memory
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -76,8 +76,6 @@ def _write_all_but_numbers(content: Content, path: Path) -> int:
         kind = "integers" if content.ids.dtype.kind == "i" else "strings"
         for name, text in {"provenance": content.provenance, "ids": kind}.items():
             _mark(ours.create_dataset(name, data=text, dtype=h5py.string_dtype()), "string", "0.2.0")
-        for name, array in zip(LAYER, content.layer or (), strict=False):
-            _mark(ours.create_dataset(name, data=array), "array", "0.2.0")
         return table.get_offset() or 0  # None if there are no vectors
 
 
@@ -146,11 +144,10 @@ def _read(path: Path, file: Any) -> VectorTable:
         return VectorTable(vectors, parse_ids(words.tolist()), {})
     as_text = "ids" in ours and ours["ids"].asstr()[()] == "strings"
     provenance = shared.parse_provenance(path, ours["provenance"].asstr()[()] if "provenance" in ours else "{}")
-    layer = (_dataset(path, ours[LAYER[0]]), _dataset(path, ours[LAYER[1]])) if LAYER[0] in ours else None
     made = obs.get("made_from")
     made_from = _dataset(path, made, text=True).astype(str) if hasattr(made, "asstr") else None
     ids = words.astype(str) if as_text else parse_ids(words.tolist())
-    return VectorTable(vectors, ids, provenance, layer, made_from)
+    return VectorTable(vectors, ids, provenance, made_from)
 
 
 def _choose_table(path: Path, file: Any) -> Any:

@@ -15,19 +15,17 @@ from neural_brane.files import npz
 from neural_brane.files.reading import check_file, check_npy, read_npy_header
 from neural_brane.files.vectors import table as shared
 from neural_brane.files.vectors.parts import finite_blocks, is_parts
-from neural_brane.files.vectors.table import EVERYTHING, LAYER, Content, VectorFormat, VectorTable, lacks, parse_ids
+from neural_brane.files.vectors.table import EVERYTHING, Content, VectorFormat, VectorTable, lacks, parse_ids
 from neural_brane.graph.ids import as_ids
 
 
 def write_npz(content: Content, path: Path) -> None:
-    """Write the arrays `vectors` (block by block), `ids`, `provenance` and, if given, the layer and `made_from`."""
+    """Write the arrays `vectors` (block by block), `ids`, `provenance` and, if given, `made_from`."""
     arrays: dict[str, np.ndarray | npz.RowBlocks] = {
         "vectors": npz.RowBlocks(content.blocks, (len(content.ids), content.dim)),
         "ids": np.asarray(content.ids),
         "provenance": np.array(content.provenance),
     }
-    if content.layer is not None:
-        arrays |= dict(zip(LAYER, content.layer, strict=True))
     if content.made_from is not None:
         arrays["made_from"] = np.asarray(content.made_from)
     npz.write_npz(path, arrays)
@@ -41,10 +39,9 @@ def read_members(path: Path, vectors: Callable[[npz.Npz], np.ndarray]) -> Vector
         for name in ("vectors", "ids"):
             if name not in archive:
                 raise EmbeddingError(f"{path}: has no array '{name}', expected arrays 'vectors' and 'ids'")
-        layer = (archive[LAYER[0]], archive[LAYER[1]]) if all(name in archive for name in LAYER) else None
         text = archive["provenance"] if "provenance" in archive else np.array("{}")
         provenance = shared.parse_provenance(path, text.item() if text.size == 1 else None)
-        table = VectorTable(vectors(archive), archive["ids"], provenance, layer)
+        table = VectorTable(vectors(archive), archive["ids"], provenance)
         return table._replace(made_from=archive["made_from"]) if "made_from" in archive else table
 
 

@@ -16,18 +16,17 @@ from typing import IO, Any, ClassVar, Literal, Self, get_args
 import numpy as np
 
 from neural_brane.errors import EmbeddingError, PartError
-from neural_brane.files import npz, storage
+from neural_brane.files import storage
 from neural_brane.files.reading import DAMAGE
-from neural_brane.files.storage import MANIFEST, REPAIR, Files, Manifest, atomic, atomic_together, describe_files
+from neural_brane.files.storage import MANIFEST, REPAIR, Files, Manifest, atomic_together, describe_files
 from neural_brane.files.vectors.parquet import ROW_GROUP, vectors_of, write_frames
-from neural_brane.files.vectors.table import LAYER, VectorTable
+from neural_brane.files.vectors.table import VectorTable
 from neural_brane.graph.ids import as_ids, locate, repeated
 from neural_brane.graph.lazy import check_polars, pl
 from neural_brane.graph.memory import require_memory
 
 Kind = Literal["npy", "parquet"]
 KINDS = get_args(Kind)
-LAYER_FILE = "layer.npz"
 REPLACED = "manifest.old.json"  # the manifest of the vectors that are being replaced
 RECORDS = "part-*.json"
 
@@ -306,14 +305,6 @@ class VectorParts:
     def __repr__(self) -> str:
         return f"VectorParts({str(self.folder)!r}: {self.nodes:,} × {self.dim} in {len(self.bounds) - 1} parts)"
 
-    @property
-    def layer(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """The weight and bias of the layer that scores pairs; None without such a layer."""
-        if LAYER_FILE not in self.files:
-            return None
-        with npz.open_npz(self.folder / LAYER_FILE, PartError, "the arrays of a layer") as archive:
-            return archive[LAYER[0]], archive[LAYER[1]]
-
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the ids and vectors of at most `rows` nodes at a time, in order."""
         for at in range(0, self.nodes, rows):
@@ -471,13 +462,7 @@ def check_replaceable(folder: Path) -> None:
         raise PartError(f"{folder}: its {MANIFEST} does not describe vectors, or is damaged; {advice}")
 
 
-def finish(
-    folder: str | Path,
-    parts: int,
-    *,
-    provenance: dict[str, Any] | None = None,
-    layer: Sequence[np.ndarray] | None = None,
-) -> None:
+def finish(folder: str | Path, parts: int, *, provenance: dict[str, Any] | None = None) -> None:
     """Write the manifest of a folder after every `PartWriter` has ended, and remove the files of earlier vectors."""
     folder = Path(folder)
     records = [PartRecord.read(folder, f"part-{part:05}.json") for part in range(parts)]
@@ -485,10 +470,6 @@ def finish(
         raise PartError(f"{folder}: has no part; write at least one, which may be empty")
     bounds = [{"first": one.first, "rows": one.rows} for one in records]
     files: Files = {name: about for one in records for name, about in one.files.items()}
-    if layer is not None:
-        with atomic(folder / LAYER_FILE) as draft:
-            npz.write_npz(draft, dict(zip(LAYER, map(np.asarray, layer), strict=True)))
-        files |= describe_files(folder, [LAYER_FILE])
     VectorManifest(**_agree(folder, records), parts=bounds, files=files, provenance=provenance or {}).write(folder)
     older: set[str] = set()  # all manifests and records of these and earlier vectors, and the files that they list
     for path in [folder / REPLACED, *folder.glob(RECORDS)]:
@@ -534,7 +515,7 @@ def read_whole(folder: Path) -> VectorTable:
     for at in range(0, parts.nodes, BLOCK_ROWS):
         vectors[at : at + BLOCK_ROWS] = parts.vectors[at : at + BLOCK_ROWS]
     made_from = None if parts.made_from is None else np.asarray(parts.made_from)
-    return VectorTable(vectors, np.asarray(parts.ids), parts.provenance, parts.layer, made_from)
+    return VectorTable(vectors, np.asarray(parts.ids), parts.provenance, made_from)
 
 
 def as_finite(path: Path, block: np.ndarray, first: int = 0) -> np.ndarray:
@@ -561,7 +542,6 @@ def write_parts(
     parts: int,
     kind: Kind = "npy",
     provenance: dict[str, Any] | None = None,
-    layer: Any = None,
     made_from: np.ndarray | StoredColumn | None = None,
     report: Callable[[int], object] | None = None,
 ) -> None:
@@ -575,7 +555,7 @@ def write_parts(
                 out.write(ids[span], vectors[span], None if made_from is None else made_from[span])
                 if report is not None:
                     report(span.stop - at)
-    finish(folder, parts, provenance=provenance, layer=layer)
+    finish(folder, parts, provenance=provenance)
 
 
 def check_folder(folder: Path, parts: int) -> Path:

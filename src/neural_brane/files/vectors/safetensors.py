@@ -13,7 +13,7 @@ from neural_brane.errors import EmbeddingError
 from neural_brane.files import tensors
 from neural_brane.files.reading import check_file
 from neural_brane.files.storage import parse_json
-from neural_brane.files.vectors.table import EVERYTHING, LAYER, MADE_FROM, Content, VectorFormat, VectorTable
+from neural_brane.files.vectors.table import EVERYTHING, MADE_FROM, Content, VectorFormat, VectorTable
 
 KIND = tensors.FileKind(
     "file of vectors", "1", EmbeddingError, "make it again, or copy it again",
@@ -26,8 +26,6 @@ def write_safetensors(content: Content, path: Path) -> None:
     """Write the header, the vectors block by block, the other arrays and the checksum."""
     ids = np.asarray(content.ids)
     others = {IDS: ids if ids.dtype.kind == "i" else _as_bytes(ids)}
-    if content.layer is not None:
-        others = dict(zip(LAYER, content.layer, strict=True)) | others
     if content.made_from is not None:
         others[MADE_FROM] = _as_bytes(np.asarray(content.made_from))
     shaped = np.broadcast_to(np.float32(0), (len(content.ids), content.dim))  # has the shape but takes no memory
@@ -54,10 +52,9 @@ def read_safetensors(path: Path) -> VectorTable:
     if name is None:
         raise EmbeddingError(f"{path}: has tensors {list(arrays)[:4]}, expected '{VECTORS}' of shape (nodes, dim)")
     ids = arrays.get(IDS, np.arange(len(arrays[name])))
-    layer = (arrays[LAYER[0]], arrays[LAYER[1]]) if all(part in arrays for part in LAYER) else None
     made_from = _texts(path, MADE_FROM, arrays[MADE_FROM]) if MADE_FROM in arrays else None
     ids = _texts(path, IDS, ids) if ids.dtype == np.uint8 else ids
-    return VectorTable(arrays[name], ids, provenance, layer, made_from)
+    return VectorTable(arrays[name], ids, provenance, made_from)
 
 
 def _texts(path: Path, name: str, array: np.ndarray) -> np.ndarray:

@@ -17,9 +17,8 @@ from neural_brane.graph.lazy import pl
 if TYPE_CHECKING:
     from neural_brane.files.vectors.parts import StoredColumn
 
-PROVENANCE, SCORES, MADE_FROM = "provenance", "layer", "made_from"  # kept by some formats besides vectors and ids
-EVERYTHING = (PROVENANCE, SCORES, MADE_FROM)
-LAYER = ("layer_weight", "layer_bias")  # names of the arrays of the layer that scores pairs
+PROVENANCE, MADE_FROM = "provenance", "made_from"  # kept by some formats besides vectors and ids
+EVERYTHING = (PROVENANCE, MADE_FROM)
 
 
 class VectorTable(NamedTuple):
@@ -28,7 +27,6 @@ class VectorTable(NamedTuple):
     vectors: np.ndarray  # (nodes, dim)
     ids: np.ndarray  # (nodes,) integers or strings
     provenance: dict[str, Any]
-    layer: tuple[np.ndarray, np.ndarray] | None = None  # weight and bias of the layer that scores pairs
     made_from: np.ndarray | None = None  # (nodes,) strings, see `Embedding`
 
 
@@ -39,7 +37,6 @@ class Content(NamedTuple):
     blocks: Iterable[np.ndarray]  # rows (k, dim), contiguous float32, in the order of the ids
     dim: int
     provenance: str  # JSON text of an object
-    layer: tuple[np.ndarray, np.ndarray] | None = None
     made_from: np.ndarray | StoredColumn | None = None
 
     def with_ids(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from neural_brane.embedding import Layer
 from neural_brane.files.checkpoints import Stages
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.changes import Changes, Newcomers, carry
@@ -201,10 +200,9 @@ def _batches(sizes: Sizes, settings: dict[str, Any], learned: int) -> int:
 
 
 class Learned(NamedTuple):
-    """The vectors, and the arrays that score pairs and embed new nodes."""
+    """The vectors, and the arrays that explain them and embed new nodes."""
 
     vectors: np.ndarray  # (nodes, dim) float32
-    layer: Layer | None  # the ReLU layer of a learned part that is the whole vector
     part: LearnedPart | None  # None if vectors have no learned part
     joint: Joint
     values: np.ndarray  # squared singular values (spectral_dim,) of the spectral part
@@ -224,11 +222,7 @@ class Learned(NamedTuple):
 def joined(spectral: Decomposition, part: LearnedPart | None, nodes: int, settings: dict[str, Any]) -> Learned:
     """Return everything learned, with both parts of the vectors joined."""
     joint = join(spectral, learned_vectors(part, nodes, settings) if part else iter(()), settings)
-    layer = None
-    if part and settings["output"] == "pooled" and not settings["length"]:
-        model = part.model  # Vectors are v = f − centre, so W f + b = W v + W centre + b.
-        layer = Layer(model.weight, model.bias + model.weight @ joint.centre)
-    return Learned(joint.vectors, layer, part, joint, spectral.values)
+    return Learned(joint.vectors, part, joint, spectral.values)
 
 
 class NeuralBrane(InductiveEmbedder):
@@ -267,10 +261,9 @@ class NeuralBrane(InductiveEmbedder):
     small = {"epochs": 2, "batches_per_epoch": 100}
     holds = {
         "neural-brane": Learned, "learned part": LearnedPart, "joint": Joint, "decomposition": Decomposition,
-        "layer": Layer, "model": Model, "bags": Bags, "settings": Settings,
+        "model": Model, "bags": Bags, "settings": Settings,
     }  # fmt: skip
     learns = {
-        "layer_": "Layer or None: The layer that scores pairs of vectors.",
         "part_": "LearnedPart or None: The learned part, with its model and the loss of every epoch.",
         "values_": "ndarray of shape (spectral_dim,), float64: Squared singular values of the spectral part.",
     }
