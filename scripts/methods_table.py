@@ -1,4 +1,4 @@
-"""Write the tables of docs/methods.md and docs/choose.md: the methods, their growth and their scores.
+"""Write the tables of docs/methods.md, docs/choose.md and docs/recipes.md: the methods, their growth, their scores.
 
 python scripts/methods_table.py            put the tables between the pages' markers
 python scripts/methods_table.py --print    print them
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import mean
 
@@ -19,9 +20,20 @@ from neural_brane.methods.base import MARK, Embedder
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "methods.md"
 CHOICE = ROOT / "docs" / "choose.md"
+RECIPES = ROOT / "docs" / "recipes.md"
 RESULTS = ROOT / "benchmarks" / "results"
-MEASURED = RESULTS / "defaults.json"
 GROWN = {"grown": "growth.md", "grown synthetic": "growth_synthetic.md"}  # marker: file
+PARTS = {
+    "neural-brane": "both, the default",
+    "spectral part alone": "spectral part alone, 150 columns",
+    "learned part alone": "learned part alone, 150 columns",
+    "learned part not trained": "both, the learned part not trained",
+    "before": "the default of October 2026",
+}
+PART_SCORES = {
+    "macro_f1_5": "Macro-F1, 5 %", "macro_f1": "Macro-F1, 50 %", "nmi": "NMI", "cosine": "AUC by cosine",
+    "link": "AUC by all evidence",
+}  # fmt: skip
 
 
 def about() -> str:
@@ -54,20 +66,39 @@ def grown(name: str) -> str:
 
 def measured() -> str:
     """Return one row per method of benchmarks/defaults.py: its means over the graphs, best Macro-F1 first."""
-    cells = json.loads(MEASURED.read_text(encoding="utf-8"))["cells"]
-    means = {
-        name: [mean(mean(graph[score]) for graph in graphs.values()) for score in ("macro_f1", "nmi", "link")]
-        for name, graphs in cells.items()
-    }
+    means = means_of("defaults.json", ("macro_f1", "nmi", "link"))
     lines = [
         "| method | uses | new nodes | Macro-F1 | NMI | AUC of links |",
         "| --- | --- | --- | ---: | ---: | ---: |",
     ]
     for name in sorted(means, key=lambda one: -means[one][0]):
         method = METHODS[name]
-        scores = " | ".join(f"{score:.3f}".removeprefix("0") for score in means[name])
-        lines.append(f"| `{name}` | {uses(method)} | {'yes' if method.inductive else 'no'} | {scores} |")
+        lines.append(f"| `{name}` | {uses(method)} | {'yes' if method.inductive else 'no'} | {shown(means[name])} |")
     return "\n".join(lines)
+
+
+def parts() -> str:
+    """Return one row per part of the default: its means over ten graphs (benchmarks/defaults.py --parts)."""
+    means = means_of("parts.json", (*PART_SCORES, "seconds"), runs=3)  # Parts alone have no more; seeds are the same.
+    lines = [f"| vectors | {' | '.join(PART_SCORES.values())} | seconds |", "| --- |" + " ---: |" * 6]
+    for name, row in PARTS.items():
+        *scores, seconds = means[name]
+        lines.append(f"| {row} | {shown(scores)} | {seconds:.1f} |")
+    return "\n".join(lines)
+
+
+def means_of(name: str, measures: Iterable[str], runs: int | None = None) -> dict[str, list[float]]:
+    """Return the mean of every measure over the graphs of a file of results, by row, of all or of the first runs."""
+    cells = json.loads((RESULTS / name).read_text(encoding="utf-8"))["cells"]
+    return {
+        row: [mean(mean(graph[measure][:runs]) for graph in graphs.values()) for measure in measures]
+        for row, graphs in cells.items()
+    }
+
+
+def shown(scores: Iterable[float]) -> str:
+    """Return scores as cells of a table."""
+    return " | ".join(f"{score:.3f}".removeprefix("0") for score in scores)
 
 
 def fill(page: str) -> str:
@@ -91,11 +122,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--print", action="store_true", help="print the tables; change no page")
     if parser.parse_args().print:
-        print(f"{about()}\n\n{growth()}\n\n{measured()}")
+        print(f"{about()}\n\n{growth()}\n\n{measured()}\n\n{parts()}")
         return
     for path, filled in (
         (PAGE, fill(PAGE.read_text(encoding="utf-8"))),
         (CHOICE, put(CHOICE.read_text(encoding="utf-8"), {"measured": measured()}, CHOICE)),
+        (RECIPES, put(RECIPES.read_text(encoding="utf-8"), {"parts": parts()}, RECIPES)),
     ):
         with atomic(path) as draft:
             draft.write_text(filled, encoding="utf-8")

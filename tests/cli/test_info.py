@@ -47,7 +47,7 @@ def test_a_model(model):
     text = info("m.brane").stdout
     assert text.startswith("m.brane: model, 12 x 6 (")
     assert "'small': 12 nodes, 14 edges, 5 attributes (digest " in text
-    assert "learned_weight=0.35" in text
+    assert "learned_weight=0.25" in text
 
 
 @pytest.mark.parametrize("suffix", ["npz", "parquet"])

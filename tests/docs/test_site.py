@@ -68,8 +68,9 @@ def test_the_tables_of_methods_are_made_from_the_code(load_script):
     tables = load_script("methods_table")
     page = tables.PAGE.read_text(encoding="utf-8")
     assert tables.fill(page) == page, "run scripts/methods_table.py"
-    choice = tables.CHOICE.read_text(encoding="utf-8")
-    assert tables.put(choice, {"measured": tables.measured()}, tables.CHOICE) == choice, "run scripts/methods_table.py"
+    for path, made in ((tables.CHOICE, {"measured": tables.measured()}), (tables.RECIPES, {"parts": tables.parts()})):
+        text = path.read_text(encoding="utf-8")
+        assert tables.put(text, made, path) == text, "run scripts/methods_table.py"
     advice = page.split("## Where each is good")[1].split("\n## ")[0]
     assert not [name for name in METHODS if f"`{name}`" not in advice]
 

@@ -3,9 +3,10 @@
     python tests/golden/digests.py --write [METHOD]   compute all, or those of a method, and keep them
     python tests/golden/digests.py --full             print those of the recipes' schedule on citeseer (minutes)
 
-A method that has changed loses its digests of other kinds of machines. The last bits of a sum depend on the processor and on the libraries that compute. So digests.json keeps one set of
+The last bits of a sum depend on the processor and on the libraries that compute. So digests.json keeps one set of
 digests for each kind of machine seen so far, and products.npz keeps inner products of a few vectors of each training:
-on a machine of a kind not seen yet, these are compared within a tolerance.
+on a machine of a kind not seen yet, these are compared within a tolerance. A method that has changed loses its digests
+of other kinds of machines.
 """
 
 import argparse

@@ -226,17 +226,18 @@ def joined(spectral: Decomposition, part: LearnedPart | None, nodes: int, settin
 
 
 class NeuralBrane(InductiveEmbedder):
-    """Learn vectors from links and attributes: similar nodes get similar vectors, and a score predicts links.
+    """Learn vectors from links and attributes, in which similar nodes have similar vectors.
 
     Neural Bayesian personalized ranking for attributed network embedding (Dave, Zhang, Chen, Al Hasan; 2018). The model
     of the paper is recipe="paper", as its text describes it, or recipe="released", as its authors' program computes it.
-    The default joins a spectral part, which separates most classes, with a smaller learned part, the paper's model,
-    which helps with few labels and on social networks.
+    The default joins a spectral part with a smaller learned part, the paper's model: with 5 % of the labels, mean
+    Macro-F1 over ten graphs is .730 by the spectral part alone, .673 by the learned part alone and .731 by both.
 
     The spectral part is one SVD of the attributes and links of a node, of its neighbours and of theirs, with their
     amounts. The learned part takes the largest entry per dimension among the rows of a node's attributes, and the same
-    among the rows of its neighbours; it ignores amounts. A ReLU layer mixes the two, and training ranks neighbours
-    above other nodes by inner products of this layer. Compare vectors by their cosine; use `score` to predict links.
+    among the rows of its neighbours; it ignores amounts. A ReLU layer mixes the two in training, which ranks neighbours
+    above other nodes by inner products of this layer. Compare vectors by their cosine; `score` rates links by all
+    evidence, as for every method.
     The recipe or the graph decides parameters left as None.
 
     Examples
