@@ -69,7 +69,7 @@ RECIPES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 # More triplets than these improve neither classes nor clusters; benchmarks/defaults.py measured it.
-TRIPLETS, TRIPLETS_PER_NODE, MOST_PER_NODE = 500_000, 50, 1_000
+LEAST_TRIPLETS, TRIPLETS_PER_NODE = 500_000, 50
 EPOCHS = 20  # at most; training ends earlier once the loss is flat
 BATCHES = (4_000, 65_536)  # smallest and largest batch, except on tiny graphs
 NODES_PER_TRIPLET = 6  # on large graphs; few triplets of a batch then share a node
@@ -91,7 +91,7 @@ def schedule(nodes: int, given: dict[str, Any]) -> dict[str, int]:
     if given.get("pooling") == "sum":  # Every row of a bag then takes the steps of all triplets of its nodes.
         fit = SMALLEST_BATCH
     batch = given.get("batch_size") or max(min(fit, TRIPLETS_OF_A_NODE * nodes), SMALLEST_BATCH)
-    triplets = max(min(TRIPLETS, MOST_PER_NODE * nodes), TRIPLETS_PER_NODE * nodes)
+    triplets = max(LEAST_TRIPLETS, TRIPLETS_PER_NODE * nodes)
     found = {"batch_size": batch, "epochs": EPOCHS, "batches_per_epoch": -(-triplets // (EPOCHS * batch))}
     return found | {name: value for name, value in given.items() if name in found}
 
@@ -337,7 +337,7 @@ class NeuralBrane(InductiveEmbedder):
     epochs: int | None = shared("epochs", default=None, about="Most epochs; a tolerance may end earlier.")
     batches_per_epoch: int | None = whole(
         "Batches in an epoch. None: 1000; in the default recipe, so many that 20 epochs have half a million triplets, "
-        "at least 50 and at most 1000 for each node.",
+        "or 50 for each node if that is more.",
         default=None,
     )
     tolerance: float | None = number(
