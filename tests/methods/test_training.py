@@ -108,11 +108,6 @@ def test_the_advice_of_a_sum_is_to_take_the_mean(small_graph):
         NeuralBrane(dim=4, seed=1, table_std=1.0, threads=1, **settings).fit(small_graph)
 
 
-def test_a_score_of_vectors_too_long_is_told(small_graph):
-    with pytest.raises(ParameterError, match=r"step.*length=1e\+20"):
-        NeuralBrane(dim=4, seed=1, epochs=1, length=1e20, threads=1).fit(small_graph)
-
-
 def test_skip_gram_of_edges_is_told(small_graph):
     with pytest.raises(ParameterError, match=r"1.*vectors.*learning_rate=1e\+30"):
         PTE(dim=4, samples=1_000, learning_rate=1e30, seed=1).fit(small_graph)

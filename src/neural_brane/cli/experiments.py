@@ -321,6 +321,6 @@ def in_a_line(ended: FinishedCall[Training]) -> str:
         return f"{name}: FAILED: {ended.failure}"
     cost = f"{name}: {record['seconds']:.1f} s, {record['peak_mb']:.0f} MB"
     if "macro_f1" not in record:
-        return f"{cost}, AUC of links {record['auc']:.4f}"
+        return f"{cost}, AUC of links {record['auc_of_cosines']:.4f}"
     share, scores = list(record["macro_f1"].items())[-1]
     return f"{cost}, Macro-F1 {sum(scores) / len(scores):.4f} if trained on {float(share):.0%}"

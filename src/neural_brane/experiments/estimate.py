@@ -245,7 +245,7 @@ def estimate(
     >>> sizes = Sizes(nodes=1_000_000, edges=10_000_000, attributes=100_000, attribute_entries=20_000_000)
     >>> found = estimate(sizes, time=False, room=1_000_000_000)
     >>> found.fits, found.triplets_per_node
-    (False, 300.2)
+    (False, 51.1)
     >>> one = estimate(sizes, ranks=16, room=1_000_000_000)
     >>> one.fits, one.seconds
     (True, None)

@@ -471,8 +471,8 @@ class Embedder(Output, Parametrised, ABC):
         --------
         >>> from neural_brane import PropagatedAttributes, load
         >>> model = PropagatedAttributes(dim=16, seed=0).fit(load("stdlib"))
-        >>> [found.id for found in model.suggest("json.decoder", k=2)]
-        ['json.encoder', 'json.tool']
+        >>> [found.id for found in model.suggest("json.decoder", k=1)]
+        ['json.encoder']
         """
         check_top(k, "k")
         fitted = self._require_fitted()

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* columns of these vectors are 
 # These methods train for moments only, or compute a decomposition without steps.
 AT_ONCE = {"attributes", "smoothed-attributes", "propagated-attributes", "grarep", "fastrp", "prone"}
 SHORT = {
-    "neural-brane": {"epochs": 3, "batches_per_epoch": 30},
+    "neural-brane": {"epochs": 12, "batches_per_epoch": 30},
     "deepwalk": {"walks_per_node": 2, "epochs": 5},
     "node2vec": {"walks_per_node": 2, "epochs": 5, "walk_length": 20},
     "line": {"samples": 1_600_000},
