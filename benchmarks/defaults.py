@@ -113,7 +113,7 @@ def values_of(records: list[Record]) -> Cell:
         if FEW in whole[0]["macro_f1"]:
             found["macro_f1_5"] = [fmean(one["macro_f1"][FEW]) for one in whole]
         found["macro_f1"] = [fmean(list(one["macro_f1"].values())[-1]) for one in whole]
-        found |= {name: [one[name] for one in whole] for name in ("nmi", "seconds")}
+        found |= {name: [one[name] for one in whole] for name in ("nmi", "seconds") if name in whole[0]}
     if links:
         found |= {"cosine": [one["auc_of_cosines"] for one in links], "link": [one["scorer_auc"] for one in links]}
     return found
